@@ -30,7 +30,7 @@ def num_transition_features(d_model: int, block_dim: int, columns: Columns) -> i
 
 
 def num_symbol_features(d_model: int, block_dim: int, columns: Columns) -> int:
-    """Return the number of features from which a layer without hidden units takes a symbol's transition and input."""
+    """Return the number of features of a symbol that a `BlockLinearLayer` without hidden units reads."""
     return num_transition_features(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
 
 

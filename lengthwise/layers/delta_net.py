@@ -40,7 +40,7 @@ class _MemoryInputs(NamedTuple):
     log_decays: Float[Tensor, "*M H"] | None
 
     def at(self, rows: Int64[Tensor, "B T"]) -> "_MemoryInputs":
-        """Return the entries of a table's rows at the positions of strings."""
+        """Return the inputs at all positions, if this object is a table and `rows` contains each position's row."""
         query, keys, values, strengths, *gates = at_rows([each for each in self if each is not None], rows)
         return _MemoryInputs(query, keys, values, strengths, gates[0] if gates else None)
 
@@ -66,8 +66,8 @@ class DeltaNetLayer(TabledLayer):
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
         Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for a; Siems et al., "DeltaProduct" (2025).
     Differs from the source: keys have length exactly 1. The published code adds 1e-6 to a sum of squares, so its
-        reflections shrink states. Strengths b have a bias c, which is initially 0. Matrices with n inputs are drawn
-        uniformly within 1 / sqrt(n) of 0. The output has no gate. The code of Grazzi et al. applies SiLU to queries and
+        reflections shrink states. Strengths b have a bias c, which is initially 0. Matrices with m inputs are drawn
+        uniformly within 1 / sqrt(m) of 0. The output has no gate. The code of Grazzi et al. applies SiLU to queries and
         keys only if there is a convolution, whereas later code always applies it.
     """
 

@@ -75,7 +75,7 @@ class LSTMLayer(BoundedLayer):
 
 
 def rnn_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
-    """Return bounds on h' = f(W x + U h + b), where f is the core's nonlinearity."""
+    """Return bounds on h' = f(W x + U h + b), where f is the `nonlinearity` of torch's RNN, tanh or ReLU."""
     total = Intervals.total(*_terms(core, "ih", layer, features), *_terms(core, "hh", layer, hidden))
     return total.tanh() if core.nonlinearity == "tanh" else total.relu()
 

@@ -27,7 +27,7 @@ def draw_linears(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def draw_uniformly(parameters: Iterable[Tensor], width: int, generator: torch.Generator) -> None:
-    """Draw parameters uniformly from -1 / sqrt(width) to 1 / sqrt(width)."""
+    """Draw parameters of maps with `width` inputs uniformly from -1 / sqrt(width) to 1 / sqrt(width)."""
     for parameter in parameters:
         nn.init.uniform_(parameter, -(width**-0.5), width**-0.5, generator=generator)
 

@@ -69,7 +69,7 @@ class _DiagonalLayer(RecurrentLayer):
 
     @abstractmethod
     def discrete(self) -> tuple[Tensor, Tensor]:
-        """Return the diagonal a, and the factor of each row of B."""
+        """Return the diagonal a, and the factors by which the rows of B are multiplied."""
 
     def forward(self, features: Features, state: State) -> tuple[Features, State]:
         if torch.compiler.is_exporting():

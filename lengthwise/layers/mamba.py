@@ -29,7 +29,7 @@ class SelectiveLayer(RecurrentLayer):
 
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), section 4, for signed decays.
-    Differs from the source: the start can be learned.
+    Differs from the source: the state before the first symbol can be learned.
 
     Raises:
         ValueError: `eigenvalues` is neither `"positive"` nor `"signed"`.
@@ -89,7 +89,7 @@ class SelectiveLayer(RecurrentLayer):
     def convolved(
         self, x: Float[Tensor, "B T X"], recent: Float[Tensor, "B _"]
     ) -> tuple[Float[Tensor, "B T X"], Float[Tensor, "B _"]]:
-        """Return the SiLU of x, or of its convolution, and the inputs that the next position's convolution needs."""
+        """Return SiLU(x), or SiLU(conv(x)) if `conv` is above 0, and the inputs that the next convolution needs."""
         if self.convolution is not None and self.convolution_bias is not None:
             x, recent = self.convolution(x, recent)
             x = x + self.convolution_bias
@@ -100,8 +100,8 @@ class MambaLayer(SelectiveLayer, TabledLayer):
     r"""Mamba, with P decays for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
 
     (x, z) = W_in u, and x becomes SiLU(conv(x)). A linear map of x gives a vector p of ceil(D / 16) numbers, and the
-    vectors b and c of P numbers each. All channels share b and c. Steps are s = softplus(W_s p + bias). Signed decays
-    do not change the input term s_t b_t x_t.
+    vectors b and c of P numbers each. All channels share b and c. Steps are s = softplus(W_s p + bias). If
+    `eigenvalues` is `"signed"`, only the decays a_t change, and the input term s_t b_t x_t does not.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
         code.
@@ -124,7 +124,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         return self.step_map.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw as in `SelectiveLayer`; the rates of every channel become -1 ... -P, and d becomes 1."""
+        """Draw as in `SelectiveLayer`; the P rates of every channel become -1, -2, ..., -P, and d becomes 1."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.copy_(torch.arange(1.0, self.d_state + 1).log()[:, None].expand_as(self.log_rate))

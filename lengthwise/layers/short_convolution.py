@@ -15,7 +15,7 @@ class ShortConvolution(RecurrentLayer):
     `ops.causal_convolution` is faster.
 
     Source: the convolution of width 4 before the recurrence of Gu and Dao, "Mamba" (2023).
-    Differs from the source: it has no bias and no nonlinearity. Layers that use it may add them.
+    Differs from the source: it has no bias and no nonlinearity. Layers may add both.
     """
 
     def __init__(self, *, channels: int, width: int) -> None:

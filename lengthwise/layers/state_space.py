@@ -117,7 +117,7 @@ class _Channels(RecurrentLayer):
 
 
 class S4DLayer(_Channels):
-    """A system with a diagonal A, discretized with inputs that are constant during a step.
+    """A system x' = A x + B u with a diagonal A, discretized with inputs that are constant during a step.
 
     All entries of B are 1, because C can scale the numbers of a state.
 

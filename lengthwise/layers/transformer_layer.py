@@ -57,8 +57,8 @@ class TransformerLayer(nn.Module):
 
     A gain before a linear map multiplies the map's columns, and a gate after it multiplies the map's rows. So `forward`
     multiplies the matrices once for each call, whereas `by_definition` multiplies every state. The results are equal up
-    to rounding. With activations `"recomputed"`, the gradient computes the part of the layer after attention again, so
-    the intermediate results of this part are not kept.
+    to rounding. With activations `"recomputed"`, the backward pass computes the part of the layer after attention
+    again, so the intermediate results of this part are not kept.
 
     Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
         unsupervised multitask learners" (2019) (`gpt2`).

@@ -118,7 +118,7 @@ class MergeLayer(TreeAttentionLayer):
             nn.init.normal_(linear.weight, std=0.08, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return tanh(g y), from which queries, keys and values are projected."""
+        """Return tanh(g y) for states y and gains g; queries, keys and values are projected from the result."""
         return torch.tanh(self.gain * states)
 
     def fused(self) -> Merge | None:

@@ -74,7 +74,7 @@ def recurrence(
 
     Raises:
         ValueError: shapes or dtypes do not match, T = 0, `form` is unknown, or, with overflow "raise", states are not
-            finite because a given number is not.
+            finite because a given number is not finite.
         Diverged: with overflow "raise", states overflow although all given numbers are finite.
 
     Example:

@@ -74,10 +74,10 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
 def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Subtract each column's mean, then divide the matrix by its largest column p-norm, even if this norm is below 1.
 
-    Every column sums to 0, so the matrix has rank S - 1 at most. If the means are subtracted from a permutation matrix,
-    its columns have the p-norm ((1 - 1/S)^p + (S - 1) / S^p)^(1/p). For S = 8 and p = 1.2, this norm is 1.347. So at
-    every step, the numbers of a state shrink to 0.743 of their size. They are below float32's normal numbers after 295
-    steps, and 0 after about 350 steps.
+    Every column sums to 0, so an S x S matrix has rank S - 1 at most. If the means are subtracted from a permutation
+    matrix, its columns have the p-norm ((1 - 1/S)^p + (S - 1) / S^p)^(1/p). For S = 8 and p = 1.2, this norm is 1.347.
+    Division by this norm shrinks the numbers of a state to 0.743 of their size at every step. After 295 steps, they are
+    below float32's normal numbers, and after about 350 steps, they are 0.
 
     Raises:
         ValueError: p is below 1, where it does not define a norm, or is not finite.
@@ -185,7 +185,7 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
     if logits.ndim < 2 or dim not in (-2, -1):
         raise ValueError(
             f"dim: expected -2 for columns or -1 for rows of matrices [..., S, M], got {dim} for shape "
-            f"{list(logits.shape)}; choose one, or add an axis"
+            f"{list(logits.shape)}; choose -2 or -1, and give at least two axes"
         )
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)

@@ -35,7 +35,7 @@ from lengthwise.ops.tree import Ids, Observer, Perturbation, PrefixStates, Tree,
 
 
 def cut_prefix_states_by_definition(ids: Ids, tree: Tree, perturb: Perturbation | None = None) -> PrefixStates:
-    """Return the state of every prefix, computed from this prefix alone by the module's three steps."""
+    """Return the state of every prefix, computed from this prefix alone, level by level."""
     answers = []
     for stop in range(1, ids.shape[1] + 1):
         nodes = tree.leaves[ids[:, :stop]]

@@ -15,9 +15,10 @@ of it. With sharpness s, every other integer contributes less than exp(-9 s) of 
 def integer_loss(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
-    """Return the mean cross-entropy of integers k, minus its minimum; a number y gives k the weight exp(-s (k - y)^2).
+    """Return the mean cross-entropy of integer answers, minus its smallest possible value.
 
-    Let s be the sharpness, and z(y) the logarithm of the sum of these weights over all integers k. Then
+    A number y gives each integer k the weight exp(-s (k - y)^2), where s is the sharpness. Let z(y) be the logarithm of
+    the sum of these weights over all k. Then
 
         loss = s (y - t)^2 + z(y) - z(0),
 

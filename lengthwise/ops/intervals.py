@@ -149,8 +149,8 @@ class Intervals:
     def monotone(self, f: Callable[[Tensor], Tensor]) -> "Intervals":
         """Return the intervals' image under a nondecreasing elementwise function of PyTorch; infinite ends become NaN.
 
-        If an end is infinite, the value may be NaN in float32, for example after inf - inf. The tanh of NaN is also
-        NaN, which no finite bound contains.
+        If an end is infinite, the number in the interval may be NaN in float32, for example after inf - inf. The tanh
+        of NaN is also NaN, which no finite bound contains.
         """
         # A nondecreasing function maps an interval between the images of its ends.
         image = Intervals(f(self.low), f(self.high))

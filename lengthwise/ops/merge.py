@@ -58,7 +58,7 @@ def merge_by_definition(weights: Sequence[Tensor], states: States, windows: Wind
 
 
 def merge(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
-    """Return the merged state of each window. Windows are given as their parts [C, M, D], or as indices of R states.
+    """Return the merged state of each of M windows of C parts, given the parts [C, M, D], or indices [C, M] of states.
 
     In both cases, the oldest part of a window comes first. In the letters of `lengthwise.ops.merge`, `weights` are g
     [D], W_q [D, D], W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and for each feed-forward block s, t [D],

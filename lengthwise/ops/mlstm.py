@@ -41,7 +41,7 @@ Stabilizer = Float[Tensor, "B H"]
 def mlstm_by_definition(
     i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
 ) -> tuple[Values, Sums, Stabilizer]:
-    """Return the outputs of mLSTM at all positions, and the last sums and stabilizer, one position after another.
+    """Return the outputs of mLSTM at all positions, the last sums and the last stabilizer, computed step by step.
 
     Example:
         >>> ones, gates = torch.ones(1, 2, 1, 1), torch.zeros(1, 2, 1)

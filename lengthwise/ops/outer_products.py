@@ -89,7 +89,9 @@ class _DecayProducts(torch.autograd.Function):
 def outer_products_by_definition(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> Results:
-    """Return all outputs y_t = S_t^T q_t and the last state S_T, computed one position after another.
+    """Return all outputs y_t and the last state S_T of the recurrence, computed one position after another.
+
+    Here S_t = a_t S_{t-1} + k_t v_t^T and y_t = S_t^T q_t, for decays a, keys k, values v and queries q of each head.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)

@@ -39,7 +39,9 @@ Results = tuple[Float[Tensor, "B T H E"], Units, Units, Units]
 
 
 def slstm_by_definition(gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units) -> Results:
-    """Return the outputs at all positions and the last h, r (`average`) and l (`log_norm`), by the source's equations.
+    """Return the outputs h at all positions, and the last h, c / n (`average`) and log n (`log_norm`).
+
+    This definition follows the equations of the source, which `lengthwise.ops.slstm` describes.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)

@@ -60,7 +60,11 @@ def sparse_recurrence_by_definition(
     *,
     form: Form = "scatter",
 ) -> Float[Tensor, "B T N F"]:
-    """Return all states of x_t = P D x_{t-1} + v, step by step in real arithmetic, with autograd's own gradient."""
+    """Return all states x_t = P_t D_t x_{t-1} + v_t, step by step in real arithmetic, with autograd's own gradient.
+
+    Here P_t has a single 1 in each column, and D_t is diagonal. With `form` `"gather"`, D_t P_t replaces P_t D_t, and
+    P_t has a single 1 in each row.
+    """
     columns = hard_columns(torch.einsum("rk,kij->rij", mixtures, dictionary), _choice_dim(form))
     state, states = initial, []
     for row in rows.unbind(1):
@@ -96,7 +100,7 @@ def sparse_recurrence(
 
     Raises:
         ValueError: the form is unknown, T = 0, shapes do not match, or, with overflow "raise", states are not finite
-            because a given number is not.
+            because a given number is not finite.
         Diverged: with overflow "raise", states overflow although all given numbers are finite.
 
     Example:

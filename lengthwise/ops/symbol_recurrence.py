@@ -70,7 +70,7 @@ def symbol_recurrence(
 
     Raises:
         ValueError: T = 0, a token is not a symbol, shapes or dtypes do not match, or, with overflow "raise", states are
-            not finite because a given number is not.
+            not finite because a given number is not finite.
         Diverged: with overflow "raise", states overflow although all given numbers are finite.
 
     Example:
@@ -136,7 +136,8 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
     check_tensors(transitions=transitions, tokens=tokens, initial=initial)
     if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
         raise ValueError(
-            "transitions: expected one-hot columns and first states, got other numbers; call symbol_recurrence instead"
+            "transitions: expected one-hot columns, and one-hot vectors in initial, got other numbers; call "
+            "symbol_recurrence instead"
         )
     _, blocks, width, _ = transitions.shape
     successors, positions, offsets = _numbered(transitions, initial)

@@ -101,9 +101,9 @@ class Tree(NamedTuple):
 
 
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:
-    """Return the depth of the tree over a prefix: the smallest L >= 1 with a product of L chunk sizes >= length.
+    """Return the depth of the tree over a prefix: the smallest L >= 1 such that L levels cover `length` symbols.
 
-    The product is over the chunk sizes of the lowest L levels. If all chunk sizes are C, the product is C^L.
+    L levels cover as many symbols as the product of their chunk sizes, which is C^L if all chunk sizes are C.
 
     Example:
         >>> num_levels(125, 5), num_levels(126, 5), num_levels(1, 2)

@@ -136,12 +136,12 @@ def prefix_states_by_definition(ids: Ids, tree: Tree) -> PrefixStates:
 def prefix_states(
     ids: Ids, tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
 ) -> PrefixStates:
-    """Return every prefix's state, from the top of the prefix's tree, in one pass with T K C log_C T attention terms.
+    """Return every prefix's state, from the top of the prefix's tree, in one pass over all prefixes.
 
-    On the lowest levels, as long as they have at most `table_rows` possible windows, states are not perturbed.
-    `perturb` is applied to the states and the pad of every higher level. With the left edge `"cut"`, it is applied to
-    the states of all levels. If `perturb` is random, `prefix_states` and `last_state` draw in different orders, so
-    their results differ.
+    For T symbols, chunk size C and K layers per level, attention has T K C log_C T terms. On the lowest levels, as long
+    as they have at most `table_rows` possible windows, states are not perturbed. `perturb` is applied to the states and
+    the pad of every higher level. With the left edge `"cut"`, it is applied to the states of all levels. If `perturb`
+    is random, `prefix_states` and `last_state` draw in different orders, so their results differ.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states(ids, tree, perturb)
@@ -184,7 +184,8 @@ def last_state(
 ) -> Float[Tensor, "B D"]:
     """Return the whole string's state, ``prefix_states(...)[:, -1]``, from only every C^l-th position of level l.
 
-    For K = 1, this takes about T / (C - 1) merges, or fewer if windows repeat. `perturb` is as in `prefix_states`.
+    For strings of T symbols, chunk size C and one layer per level, this takes about T / (C - 1) merges, or fewer if
+    windows repeat. `perturb` is as in `prefix_states`.
     """
     (states,) = last_states([ids], tree, perturb, table_rows)
     return states

@@ -61,7 +61,7 @@ class BaumWelch(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move all distributions by the expected counts, which are the negative gradients up to a factor."""
+        """Move all distributions as in the equations of `BaumWelch`; the gradients give the expected counts."""
         for group in self.param_groups:
             for logits in group["params"]:
                 if logits.grad is not None:

@@ -25,6 +25,6 @@ def growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], radius: float) -
 
 
 def excess_growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], recipe: ContractionRecipe) -> Float[Tensor, ""]:
-    """Return the recipe's weight times the mean of max(0, g - max_growth) over the growth g of all coordinates."""
+    """Return the recipe's `weight` times the mean of max(0, g - `max_growth`) over the factors g of `growth`."""
     excess = growth(model, inputs, recipe.radius) - recipe.max_growth
     return recipe.weight * excess.clamp(min=0).mean()

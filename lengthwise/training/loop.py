@@ -72,16 +72,17 @@ class StepRecord(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Progress of `length_sampling="growing"`: the number of lengths reached, and the running loss at the longest.
+    """Progress of `length_sampling="growing"`: the number of lengths reached, and a running loss.
 
-    The running loss of a length begins high, so that one lucky batch does not add the next length.
+    The running loss is a mean of the latest losses at the longest length reached. For each new length, the running loss
+    begins high, so that one lucky batch does not add the next length.
     """
 
     num_reached: int = 1
     loss: float = INITIAL_LOSS
 
     def after(self, loss: float) -> "Growth":
-        """Return the progress after a batch of the longest length reached."""
+        """Return the progress after a batch of strings of the longest length reached, which had this loss."""
         running = 0.9 * self.loss + 0.1 * loss
         return Growth(self.num_reached + 1) if running < GROWTH_LOSS else Growth(self.num_reached, running)
 

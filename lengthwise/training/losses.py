@@ -104,7 +104,7 @@ def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Flo
     """Return the mean loss over all supervised positions (`"prefix"`), or over the last one of each row (`"last"`).
 
     The loss is the cross-entropy if answers are classes, and the squared error if they are numbers. For models that
-    answer with integers it is the cross-entropy over all integers.
+    answer with integers, the loss is the cross-entropy over all integers.
     """
     return _loss_and_states(model, batch, supervision, [], ALONE)[0]
 

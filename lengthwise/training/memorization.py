@@ -16,7 +16,7 @@ Activation = Literal["identity", "tanh"]
 
 
 class Stack(NamedTuple):
-    """The parameters of R nets of one dimension: W_h, W_x (zeros if it is not learned), h_1, W_y and b_y.
+    """The parameters of R nets of equal size: W_h, W_x (zeros if W_x is not learned), h_1, W_y and b_y.
 
     h_1 = first and h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the answer that is read from h_i. With
     tanh, h_i is the tanh of that sum for i >= 2.

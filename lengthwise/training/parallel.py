@@ -74,7 +74,8 @@ def parse_parallel(name: str | None) -> Parallel:
         check_known("parallel", name, get_args(Parallel))
         if not is_started_by_torchrun():
             raise ValueError(
-                f"parallel: expected no value with one process, got {name!r}; start several processes with torchrun"
+                f"parallel: expected no value with one process, got {name!r}; start several processes with torchrun, "
+                "or leave parallel out"
             )
     return cast(Parallel, name or "ddp")
 

@@ -33,10 +33,10 @@ def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int
 def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: int) -> bool:
     """Find classes of the model's states, each with a prototype; prototypes of merged states become the model's codes.
 
-    All classes have one radius: the first of a few candidates with which two conditions hold. There are at most as many
-    classes as codes, and all states stay in their classes. The second condition is tested on the states of all nodes
-    over strings of length `length` (`extract_tree`, `compare_traces`). Only the task's strings are used, not its
-    answers. The result is True if a radius succeeds.
+    All classes have one radius: the first of a few candidates for which two conditions hold. There are at most as many
+    classes as the model can have codes, and all states stay in their classes. The second condition is tested on the
+    states of all nodes over strings of length `length` (`extract_tree`, `compare_traces`). Only the task's strings are
+    used, not its answers. The result is True if a radius succeeds.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)

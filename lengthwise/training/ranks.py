@@ -129,12 +129,12 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         raise ValueError(
             f"train.late_consistency: expected 0 if each of {ranks.size} processes has one row of a batch, got "
             f"{recipe.late_consistency:g}; this loss compares one half of a batch with the other, so use larger "
-            "batches or set it to 0"
+            "batches, or set train.late_consistency to 0"
         )
     if recipe.states is not None:
         raise ValueError(
             f"train.states: expected no states with {ranks.size} processes, because pieces of strings are combined "
-            "across the whole batch; train with one process, or leave states out"
+            "across the whole batch; train with one process, or leave out train.states"
         )
     if ranks.kind == "fsdp" and recipe.optimizer.needs_whole_matrices:
         raise ValueError(

@@ -48,10 +48,11 @@ class OptimizerRecipe(Description):
     hundred steps unclipped. `clip_ratio` never clips norms below 0.01.
 
     `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model (`lengthwise.training.baum_welch`).
-    With `relaxation` 1, its steps are plain. Each probability is at least `floor` divided by the number of
-    probabilities in its distribution. The previous probabilities of a distribution have the weight `prior`, relative to
-    new counts, which are fractions of the answers of a batch. With `prior_by_size`, the weight is smaller for
-    parameters of fewer than 1 / `prior` distributions, in proportion to the number of distributions.
+    A step with a `relaxation` above 1 moves further than the plain step of Baum-Welch. Each probability is at least
+    `floor` divided by the number of probabilities in its distribution. The previous probabilities of a distribution
+    have the weight `prior`, relative to new counts, which are fractions of the answers of a batch. With
+    `prior_by_size`, the weight is smaller for parameters of fewer than 1 / `prior` distributions, in proportion to the
+    number of distributions.
 
     A setting that has no effect on the named optimizer must keep its default (`used_with`).
     """
@@ -112,7 +113,7 @@ class AugmentationRecipe(Description):
 
 
 class RiseRecipe(Description):
-    """A curriculum of lengths: the length begins at `min_length`, and rises by `by` symbols after each `every` steps.
+    """A curriculum of lengths: the length begins at `min_length`, and rises by `by` symbols once in `every` steps.
 
     The length rises up to `max_length`. All strings have the current length, except that `lengths="mostly-balanced"`
     occasionally draws shorter lengths at which some class cannot occur.
@@ -123,9 +124,9 @@ class RiseRecipe(Description):
 
 
 class TaskRiseRecipe(Description):
-    """A curriculum of the task: its field `field` begins at `start`, and rises by `by` after each `every` steps.
+    """A curriculum of the task: the field named `field` begins at `start`, and rises by `by` once in `every` steps.
 
-    The field rises up to `stop`. Measurements always use the task of the run, with the field's own value.
+    The field rises up to `stop`. Measurements always use the task of the run, whose field is not changed.
     """
 
     field: str
@@ -322,7 +323,7 @@ class Recipe(Description):
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
     def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
-        """Return the odds of each of these lengths at a step, if the first `num_reached` lengths have been reached."""
+        """Return the odds of each of `lengths` at a step, if training has reached the first `num_reached` of them."""
         if self.rise is not None:
             current = max((length for length in lengths if length <= self.risen_at(step)), default=lengths[0])
             return [float(length == current) for length in lengths]
@@ -346,7 +347,7 @@ class Recipe(Description):
         return self.late_consistency if self.is_late(step) else 0.0
 
     def contraction_at(self, step: int) -> ContractionRecipe | None:
-        """Return the settings of the penalty on growing intervals at a step, or None before it begins."""
+        """Return `contraction`, the penalty on growing intervals, if the penalty has begun at this step, else None."""
         contraction = self.contraction
         return contraction if contraction and step >= contraction.after * self.steps else None
 

@@ -40,7 +40,7 @@ def check_task(task: Task, recipe: Recipe) -> None:
     if recipe.states and not isinstance(task, RegularTask):
         raise ValueError(
             f"train.states: expected a task that a finite machine solves, got {task.name}, which has no machine whose "
-            "states could be supervised; leave states out"
+            "states could be supervised; leave out train.states"
         )
     if recipe.task_rise is not None:
         _check_task_rise(task, recipe.task_rise)
@@ -70,7 +70,7 @@ def check_trainable(model: SequenceModel) -> None:
             # weight.
             raise ValueError(
                 f"model: expected weights in float32 or float64, got {name} in {parameter.dtype}, where most steps "
-                "are too small to change a weight; train model.float(), and convert it afterwards"
+                "are too small to change a weight; train model.float(), and convert the weights afterwards"
             )
     for name, part in model.named_modules():
         if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse and part.weight.requires_grad:
@@ -86,7 +86,7 @@ def check_gradients(parameters: Mapping[str, nn.Parameter]) -> None:
         if parameter.grad is not None and parameter.grad.layout != torch.strided:
             raise ValueError(
                 f"model: expected dense gradients, which all optimizers here require, got a sparse gradient of {name}; "
-                "leave sparse=True out of the call that reads it, such as F.embedding"
+                "leave sparse=True out of the call that reads this parameter, such as F.embedding"
             )
 
 
@@ -113,7 +113,7 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
             ) from None
         if _shapes(changed) != _shapes(task):
             raise ValueError(
-                f"train.task_rise.field: expected a field that leaves inputs and answers as they are, got "
+                f"train.task_rise.field: expected a field that keeps the task's symbols, classes and input size, got "
                 f"{quoted(rise.field)}, which changes them; choose another field, such as active_dims of decision-tree"
             )
 
@@ -150,7 +150,8 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         )
     if recipe.states and not issubclass(model, ShowsNodes):
         raise ValueError(
-            f"train.states: expected a model with a tree of nodes to supervise, got {model.name}; leave states out"
+            f"train.states: expected a model with a tree of nodes to supervise, got {model.name}; leave out "
+            "train.states"
         )
     if recipe.optimizer.counts_outcomes and not issubclass(model, HoldsDistributions):
         raise ValueError(

@@ -36,7 +36,10 @@ MAX_SUPERVISED_STATES = 16
 
 
 class StateHead(nn.Module):
-    """Logits of delta(q, w) for every state q of a machine, computed from the state of a node, for Q states."""
+    """Logits of delta(q, w), the state that a machine reaches from state q by reading piece w, for every q.
+
+    The logits are computed from the model's state of the tree node for w.
+    """
 
     def __init__(self, machine: Semiautomaton, d_model: int) -> None:
         super().__init__()
@@ -128,7 +131,7 @@ def maps_of_nodes(
 
 
 def draw_pieces(task: RegularTask, recipe: StatesRecipe, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Draw pieces of one log-uniform length, from uniform symbols or from strings of the task up to `max_length`."""
+    """Draw pieces of one log-uniform length: uniform symbols, or parts of strings of at most `max_length` symbols."""
     length = int((recipe.max_length + 1) ** float(torch.rand((), generator=generator)))
     longer = [n for n in range(length, recipe.max_length + 1) if task.is_legal_length(n)]
     if not longer or float(torch.rand((), generator=generator)) < recipe.uniform:

@@ -56,7 +56,7 @@ class CausalAttention:
         return scores
 
     def scores_of_pairs(self, query: Heads, key: Heads) -> Scores:
-        """Return the results of `scores`; an encoding with slow `scores` overrides this method by faster code."""
+        """Return the results of `scores`; an encoding with slow `scores` overrides this method with faster code."""
         return self.scores(query, key)
 
 

@@ -21,9 +21,10 @@ allows fewer than `MAX_QUERIES` queries in strings longer than 8,192 symbols."""
 
 
 class ScoreBias(PositionEncoding):
-    """Scores q_i . k_j / sqrt(E) + b_h(i, j), with a bias for each head that all layers share.
+    """Scores q_i . k_j / sqrt(E) + b_h(i, j), with a function b_h for each head h.
 
-    A subclass defines `pairs`. The biases of all pairs, [H, T, T], are computed once per forward pass.
+    A subclass defines `pairs`. The method `attention` gives all layers the same biases. In strings of at most
+    `MAX_QUERIES` symbols, the biases of all pairs, [H, T, T], are computed once per forward pass.
     """
 
     @abstractmethod
@@ -31,7 +32,7 @@ class ScoreBias(PositionEncoding):
         """Return b_h(i, j) for pairs of positions i >= j, by definition."""
 
     def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
-        """Return the biases of queries `stop` - 1 ... `start`, last first, and keys 0 ... `stop` - 1.
+        """Return the biases of queries `stop` - 1 ... `start`, last first, with keys 0 ... `stop` - 1.
 
         Keys after the query have -inf. The result has the type and the device of `like`.
         """
@@ -61,10 +62,11 @@ class DistanceBias(ScoreBias):
 
 
 def windows(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
-    """Return the last rows of the biases [H, M, M] of all pairs, last first, given the biases of distances M - 1 ... 0.
+    """Return the biases of the last N = `num_rows` of M queries, the last query first, with all M keys.
 
-    Keys after the query have -inf. Each row is a window of one vector, which contains the given biases and then -inf. A
-    row begins one entry later than the row before. So the rows are views, which take neither computation nor memory.
+    `falling` contains the biases of distances M - 1 ... 0. Keys after the query have -inf. Each row is a window of one
+    vector, which contains the given biases and then -inf. A row begins one entry later than the row before. So the rows
+    are views, which take neither computation nor memory.
 
     Example:
         >>> windows(torch.tensor([[2.0, 1.0, 0.0]]), 2)

@@ -12,10 +12,10 @@ FLOOR = 0.01
 
 
 class Kerple(DistanceBias):
-    """Positive numbers p_h and a_h of every head, which all layers share. They are drawn from U(0, 2) and U(0, 1).
+    """The common parts of KERPLE's biases: positive numbers p_h and a_h of every head h, which all layers share.
 
-    The biases use values of at least 0.01. The gradient ignores this limit, so training can move a smaller parameter
-    back above it.
+    Initially, p_h is drawn from U(0, 2), and a_h from U(0, 1). The biases use values of at least 0.01. The gradient
+    ignores this limit, so training can move a smaller parameter back above the limit.
     """
 
     def __init__(self, sizes: PositionSizes) -> None:

@@ -56,9 +56,9 @@ class TransformerXLPositions(PositionEncoding):
 
 
 class XLAttention(CausalAttention):
-    """Attention with Transformer-XL's scores.
+    """Attention with the scores of `TransformerXLPositions`.
 
-    `falling` contains the vector W_R R_d of each head for the distances d = T - 1, ..., 1, 0, in this order.
+    `falling` contains each head's part of the vectors W_R R_d for distances d = T - 1, ..., 1, 0, in this order.
     """
 
     def __init__(self, u: Float[Tensor, "H E"], v: Float[Tensor, "H E"], falling: Float[Tensor, "H T E"]) -> None:
@@ -81,7 +81,7 @@ class XLAttention(CausalAttention):
         return F.scaled_dot_product_attention(query + self.u, key, value, attn_mask=bias)
 
     def scores(self, query: Heads, key: Heads) -> Scores:
-        """Return the scores by definition, from a vector W_R R_{i-j} for each pair of positions, [H, T, T, E]."""
+        """Return the scores by definition: each pair of positions gets a vector for its distance, [H, T, T, E]."""
         positions = torch.arange(query.shape[2], device=query.device)
         distance = (positions[:, None] - positions).clamp(min=0)
         relative = self.falling.flip(1)[:, distance]

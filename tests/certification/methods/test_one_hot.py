@@ -365,7 +365,7 @@ def test_columns_that_are_not_one_hot_have_no_look_up() -> None:
     model = finished(0)
     extraction = enumerated(model)
     model.set_progress(0.5)
-    with pytest.raises(ValueError, match="transitions: expected one-hot columns and first states, got"):
+    with pytest.raises(ValueError, match="transitions: expected one-hot columns, and one-hot vectors in initial, got"):
         compare_positions(model, extraction, torch.zeros(1, 3, dtype=torch.int64))
 
 
