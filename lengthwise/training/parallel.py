@@ -126,8 +126,8 @@ def joined(kind: Parallel, device: torch.device) -> Iterator[Ranks]:
         named = ranks.gathered(f"lengthwise {__version__}, torch {torch.__version__}")
         if len(set(named)) > 1:
             raise ValueError(
-                f"versions: expected the same in all processes, got {'; '.join(dict.fromkeys(named))}; install one "
-                "version on all machines"
+                "versions: expected the same lengthwise and torch in all processes, got "
+                f"{'; '.join(dict.fromkeys(named))}; install one version on all machines"
             )
         yield ranks
     finally:

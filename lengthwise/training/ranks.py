@@ -31,7 +31,7 @@ class RankEnded(RuntimeError):
 
 
 class Ranks(NamedTuple):
-    """The number of processes that train a model together, and the rank of this process; by default rank 0 of 1."""
+    """The number of processes that train one model, and the rank of this process (default: one process, rank 0)."""
 
     rank: int = 0
     size: int = 1

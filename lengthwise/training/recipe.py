@@ -286,7 +286,7 @@ class Recipe(Description):
         if self.num_examples is not None and self.states:
             raise ValueError(
                 f"num_examples: expected no value if states are supervised, got {self.num_examples}; that supervision "
-                "does not read a fixed set of examples, so leave num_examples or states out"
+                "does not read a fixed set of examples, so leave out num_examples or states"
             )
         return self
 

@@ -137,7 +137,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
     if recipe.late_consistency and not issubclass(model, AcceptsPads):
         raise ValueError(
             f"train.late_consistency: expected 0 for {model.name}, which accepts no pads, got "
-            f"{recipe.late_consistency:g}; set it to 0"
+            f"{recipe.late_consistency:g}; set train.late_consistency to 0"
         )
     if (augmentation.state_noise or augmentation.late_state_noise) and not issubclass(model, AcceptsNoise):
         raise ValueError(
@@ -146,7 +146,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
     if recipe.contraction is not None and not issubclass(model, BoundsSteps):
         raise ValueError(
             f"train.contraction: expected a model that computes bounds on its next states, got {model.name}; leave "
-            "contraction out"
+            "out train.contraction"
         )
     if recipe.states and not issubclass(model, ShowsNodes):
         raise ValueError(

@@ -38,7 +38,7 @@ MAX_SUPERVISED_STATES = 16
 class StateHead(nn.Module):
     """Logits of delta(q, w), the state that a machine reaches from state q by reading piece w, for every q.
 
-    The logits are computed from the model's state of the tree node for w.
+    The logits are computed from the state of the tree node for w.
     """
 
     def __init__(self, machine: Semiautomaton, d_model: int) -> None:

@@ -151,7 +151,7 @@ def test_training_sees_the_curriculum() -> None:
     ("task", "rise", "sentence"),
     [
         ("decision-tree", RISE | {"field": "active_dim"}, r"train\.task_rise\.field: .*did you mean 'active_dims'"),
-        ("decision-tree", RISE | {"field": "dims"}, r"train\.task_rise\.field: expected a field that leaves inputs"),
+        ("decision-tree", RISE | {"field": "dims"}, r"train\.task_rise\.field: expected a field that keeps"),
         (
             "decision-tree",
             RISE | {"stop": 99},

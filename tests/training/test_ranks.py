@@ -54,7 +54,8 @@ def test_processes_of_other_versions_are_refused(tmp_path: Path) -> None:
     run_together(say_other_versions, tmp_path)
     for rank in "01":
         message = (tmp_path / rank).read_text(encoding="utf-8")
-        assert message.startswith("versions: expected the same in all processes, got lengthwise 0.0, torch ")
+        expected = "versions: expected the same lengthwise and torch in all processes, got lengthwise 0.0, torch "
+        assert message.startswith(expected)
         assert message.endswith("install one version on all machines")
 
 
