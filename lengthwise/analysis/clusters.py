@@ -85,12 +85,12 @@ class LevelClusters(NamedTuple):
 
     @property
     def are_elements(self) -> bool:
-        """Return whether clusters and elements correspond one to one at some distance."""
+        """Return whether clusters and monoid elements correspond one to one at some distance."""
         return self.within < self.between
 
 
 def level_clusters(blocks: BlockStates) -> list[LevelClusters]:
-    """Return, for each level from 1 up, how the clusters of its states compare with the states' monoid elements."""
+    """Return a comparison for each level from 1 up: the clusters of its states against the states' monoid elements."""
     return [_clusters(level, blocks.at_level(level)) for level in range(1, blocks.num_levels + 1)]
 
 

@@ -90,8 +90,9 @@ def continuity_modulus(
     The distances are searched from the largest to the smallest. Gradient ascent improves two kinds of starting pairs:
     random pairs, and the best pieces of the pairs that were found at larger distances. The pieces of a pair divide the
     line between its inputs into k equal parts. If the function has no gradient, pairs stay as they are. Because of the
-    pieces, the estimates share two properties with the modulus on a convex domain. The estimates do not fall as t
-    grows, and w(k t) <= k w(t) for every whole number k and all t and k t among the distances.
+    pieces, the estimates share two properties with the modulus on a convex domain. Let w(t) be the estimate at distance
+    t. The estimate does not fall as t grows, and w(k t) <= k w(t) for every whole number k if t and k t are among the
+    distances.
 
     Raises:
         ValueError: the kind is unknown, or is `contextual` for a single token, which has no context. `distances` is
@@ -133,7 +134,7 @@ def continuity_modulus(
 
 
 def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], Domain]]:
-    """Return a model's logits as a function of its symbols' embeddings, and the function's domain for T positions.
+    """Return a model's logits as a function of the embeddings of symbols, and the function's domain for T positions.
 
     Raises:
         ValueError: the model does not have exactly one embedding, or does not read it position by position.
@@ -203,7 +204,7 @@ class _Search(NamedTuple):
         return self._valued(first, second, tokens)
 
     def pieces(self, pairs: _Pairs, count: int) -> _Pairs:
-        """Divide the line between each pair into `count` equal parts; return the part whose outputs differ most."""
+        """Divide the line between each pair into `count` equal parts; return the part where outputs change most."""
         share = torch.linspace(0, 1, count + 1, dtype=pairs.first.dtype)[:, None, None, None]
         chain = pairs.first + share * (pairs.second - pairs.first)
         with torch.no_grad():
@@ -213,7 +214,7 @@ class _Search(NamedTuple):
         return _Pairs(chain[best, rows], chain[best + 1, rows], pairs.tokens, values[best, rows])
 
     def climb(self, starts: _Pairs, distance: float, num_steps: int) -> _Pairs:
-        """Improve pairs by gradient ascent on the difference, with decreasing step sizes.
+        """Improve pairs by gradient ascent on the difference of their outputs, with decreasing step sizes.
 
         Return the best version of each pair.
         """
@@ -306,7 +307,7 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
         or not bool((low < high).any() and (low <= high).all())
     ):
         raise ValueError(
-            "domain: expected bounds of shape [T, d] with low <= high, and low < high somewhere, got "
+            "domain: expected bounds of shape [T, d] with low <= high, and low < high in some entry, got "
             f"{list(low.shape)} and {list(high.shape)}; see unit_domain"
         )
     check_sizes(num_starts=num_starts)

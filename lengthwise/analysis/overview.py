@@ -70,7 +70,7 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
             "choose a task in which symbols change answers"
         )
     if length > MAX_LENGTH:
-        raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; take shorter strings")
+        raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; give a smaller length")
     if not task.is_balanced_length(length) and task.is_balanced_length(length - 1):
         length -= 1
     batch = task.sample(NUM_STRINGS, length, generator_for(seed, "analysis strings", length))

@@ -39,7 +39,7 @@ class BlockStates(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Return a name for each element of the monoid: its shortest string, or ε for the identity."""
+        """Return a name for each element of the monoid: the element's shortest string, or ε for the identity."""
         return [spelled(word, self.monoid.symbols) or "ε" for word in self.monoid.words]
 
     def at_level(self, level: int) -> "BlockStates":

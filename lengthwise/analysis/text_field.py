@@ -19,7 +19,7 @@ from lengthwise.text.language import LanguageTask
 
 
 class TextField(NamedTuple):
-    """The fraction of the gradient at each position or later, in chunks of `length` tokens.
+    """The fraction of the gradient at each position and all later positions, in chunks of `length` tokens.
 
     The last token of each chunk is predicted.
     """
@@ -57,7 +57,10 @@ def text_fields(
 
 
 def embedded_answer(model: SequenceModel) -> Answer:
-    """Return the model's last logits as a function of its symbols' embeddings, to which positions are not yet added."""
+    """Return a function from the embeddings of a string's symbols to the model's logits after the last symbol.
+
+    The embeddings are from the model's table of embeddings, and do not contain positions.
+    """
     embedding = _embedding(model)
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:

@@ -131,7 +131,7 @@ class _Request(NamedTuple):
         return self.benchmark.make(entrants or self.benchmark.entrants, self.scale).select(self.rows, self.columns)
 
     def records(self) -> "tuple[Path, list[RunResult]]":
-        """Return the file of the benchmark's records, and its results, or an empty list without a file."""
+        """Return the file of the benchmark's records, and its results; if no file exists, the results are empty."""
         from lengthwise.report.pages.results import file_stem
         from lengthwise.runs.records import read_records, records_file
 
@@ -244,8 +244,9 @@ def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
     for name in names:
         if name in columns:
             raise ValueError(
-                f"model: expected a model that is not in the benchmark, got {name}, its column {columns[name]!r}; "
-                f"`lengthwise reproduce {benchmark.experiment} --columns {columns[name]!r}` runs its cells"
+                f"model: expected a model that is not in the benchmark, got {name}, which has the column "
+                f"{columns[name]!r}; to measure this column, run `lengthwise reproduce {benchmark.experiment} "
+                f"--columns {columns[name]!r}`"
             )
         if name in taken:
             raise ValueError(
@@ -280,7 +281,9 @@ def _models_of(text: str) -> list[str]:
 
     if not text.endswith(".py"):
         if text not in MODELS and Path(f"{text}.py").is_file():
-            raise ValueError(f"model: expected a model's name or a file that registers one, got {text}; give {text}.py")
+            raise ValueError(
+                f"model: expected a model's name or a file that registers a model, got {text}; give {text}.py"
+            )
         return [MODELS[text].name]
     if not Path(text).is_file():
         raise ValueError(
@@ -293,7 +296,9 @@ def _models_of(text: str) -> list[str]:
     load_extensions()
     names = [name for name, registered in MODELS.items() if file_of(registered) == path]
     if not names:
-        raise ValueError(f"model: expected a file that registers a model, got {text} without one; add @MODELS.register")
+        raise ValueError(
+            f"model: expected a file that registers a model, got {text}, which registers no model; add @MODELS.register"
+        )
     return names
 
 
@@ -308,7 +313,8 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: BudgetedSweep, c
     # A rate chosen from fewer runs could differ from the rate that the command chooses without a budget.
     if any(outcome.reason == NOT_RUN for outcome in outcomes):
         raise Interrupted(
-            f"{entrant.model}: the learning rate is chosen only when all runs have ended; the same command continues"
+            f"{entrant.model}: the learning rate is chosen only when all runs have ended; to continue, give the same "
+            "command again"
         )
     best = best_by_loss([outcome.result for outcome in outcomes if outcome.result is not None])
     if best is None:

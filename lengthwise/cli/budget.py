@@ -36,7 +36,10 @@ class RunOptions:
 
 
 class Budget:
-    """The CPU seconds of all runs during this command, including diverged and failed runs, and the limit."""
+    """The CPU seconds of all runs during this command, and the limit of these seconds.
+
+    Diverged and failed runs also count.
+    """
 
     def __init__(self, limit: int | None, runs: Path) -> None:
         self._limit, self._runs = limit, runs
@@ -52,13 +55,13 @@ class Budget:
             self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:
-        """Count the seconds of the reported run from now on."""
+        """From now on, count the seconds of the run that reports this progress."""
         self._begun.add(progress.run_id)
         if progress.phase == "done":
             self._ended[progress.run_id] = self._recorded(progress.run_id)
 
     def is_spent(self) -> bool:
-        """Return whether no further run may begin."""
+        """Return whether the limit is reached, so that no further run may begin."""
         if self._limit is None:
             return False
         # Another thread may add runs at the same time, so the set is copied. Diverged and failed runs never report that

@@ -68,7 +68,8 @@ def show(
 def read_index(name: str = "") -> "FamilyIndex":
     """Return descriptions of all members.
 
-    If files of the user register further members, the registries are read. Then only the member `name` gets paragraphs.
+    The descriptions are stored with the package. But if files of the user register further members, the descriptions
+    are read from the registries, and only the member `name` gets paragraphs.
     """
     if extensions():
         from lengthwise.cli.members import FAMILIES, describe_members

@@ -137,7 +137,9 @@ def _check_trained(options: Mapping[str, object], given: Given) -> None:
     """Raise a ValueError if options about training or measuring are given for runs that are finished."""
     options = {**options, "--config": given.config, "--set": given.set_, "--text": given.text}
     if superfluous := [name for name, option in options.items() if option]:
-        raise ValueError(f"{superfluous[0]}: not allowed with folders of runs, which are already trained; leave it out")
+        raise ValueError(
+            f"{superfluous[0]}: not allowed with folders of runs, which are already trained; leave the option out"
+        )
 
 
 def _seeds(text: str) -> list[int]:

@@ -89,7 +89,7 @@ def memorize(
     check_picture(out)
     if rational and robust:
         raise ValueError(
-            "--robust: not allowed with --rational, whose integers are never rounded; leave one of the two out"
+            "--robust: not allowed with --rational, whose integers are never rounded; leave out --robust or --rational"
         )
     if rational:
         net: Any = memorize_rationally(word, max_dimension=max_dimension, budget=budget)

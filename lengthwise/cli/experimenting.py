@@ -170,7 +170,8 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
     """Print what an experiment requires; raise a ValueError if it cannot run, or needs weights that records lack."""
     if takes_records and experiment.requires.weights:
         raise ValueError(
-            "recorded: this experiment reads the weights of its nets, which records do not contain; leave it out"
+            "recorded: this experiment reads the weights of its nets, which records do not contain; leave the option "
+            "out"
         )
     needs, lacks = experiment.requires.needs, experiment.requires.lacks
     if needs:
@@ -234,7 +235,10 @@ def _run_shard(
 
 
 def outcome_tables(experiment: "Experiment", outcomes: "list[Outcome]") -> "dict[str, Table]":
-    """Return the tables of an experiment by title; a matrix has one table for each of its parts."""
+    """Return the tables of an experiment by title.
+
+    An experiment that is a matrix (`is_matrix`) has one table for each part, and other experiments have one table.
+    """
     from lengthwise.report.tables.experiment import main_table
     from lengthwise.report.tables.matrix import column_tables, entries_of
 

@@ -103,7 +103,9 @@ def learn(
         _check_default(columns, USUAL_COLUMNS, "with")
         _check_default(examples, EXAMPLES, "with")
         if file is not None:
-            raise ValueError(f"--system: expected no FILE together with --system, got {file}; leave out one")
+            raise ValueError(
+                f"--system: expected no FILE together with --system, got {file}; leave out FILE or --system"
+            )
         return _learn_from_program(live, live.system, out, as_json)
     _check_default(live, SYSTEM, "without")
     if file is None:
@@ -172,7 +174,7 @@ def _learn_from_program(options: SystemOptions, command: str, out: Path, as_json
     check_folder(out, "learn", exists(out / "learned.json"))
     if options.max_states is None or not options.symbols:
         lacking = "--symbols" if options.max_states else "--max-states"
-        raise ValueError(f"{lacking}: expected a value with --system, got none; give one")
+        raise ValueError(f"{lacking}: expected a value with --system, got none; add {lacking} with a value")
     if "," in options.symbols and " " not in options.symbols:
         raise ValueError(
             f"--symbols: expected characters, or words with spaces between them, got a comma in {options.symbols!r}; "
@@ -215,7 +217,7 @@ def _check_default(options: Columns | ExampleOptions | SystemOptions, defaults: 
     for field in fields(options):
         if (value := getattr(options, field.name)) != getattr(defaults, field.name):
             flag = f"--{field.name.replace('_', '-')}"
-            raise ValueError(f"{flag}: not allowed {case} --system, got {value}; leave it out")
+            raise ValueError(f"{flag}: not allowed {case} --system, got {value}; leave {flag} out")
 
 
 def _remove_earlier(out: Path) -> None:

@@ -77,11 +77,15 @@ def evaluate(
     from lengthwise.text.language import LanguageTask
 
     if labeled is None and (given := [name for name, value in vars(columns).items() if value]):
-        raise ValueError(f"{given[0]}: not allowed without --labeled, got {vars(columns)[given[0]]!r}; leave it out")
+        raise ValueError(
+            f"{given[0]}: not allowed without --labeled, got {vars(columns)[given[0]]!r}; leave the option out"
+        )
     draws = _Draws(lengths, strings, protocol, seed, split)
     given = [name for name, default in _Draws()._asdict().items() if getattr(draws, name) != default]
     if labeled is not None and given:
-        raise ValueError(f"{given[0]}: not allowed with --labeled, because the file has the strings; leave it out")
+        raise ValueError(
+            f"{given[0]}: not allowed with --labeled, because the file has the strings; leave the option out"
+        )
     stored = load_stored(model, device)
     is_text = isinstance(stored.task, LanguageTask) and labeled is None
     for file in out:
@@ -92,7 +96,9 @@ def evaluate(
     elif is_text:
         facts = _evaluate_text(stored, draws, out, console)
     elif split != "test":
-        raise ValueError(f"split: expected test for {stored.task.name}, a task without text, got {split}; leave it out")
+        raise ValueError(
+            f"split: expected test for {stored.task.name}, a task without text, got {split}; leave the option out"
+        )
     else:
         facts = _evaluate_drawn(stored, name, draws, out, console)
     console.print_lines(f"wrote {file}" for file in out)
@@ -187,7 +193,7 @@ def _evaluate_labeled(
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(
-            f"labeled: expected a model that reads symbols, got a model of {stored.task.name}; leave it out"
+            f"labeled: expected a model that reads symbols, got a model of {stored.task.name}; leave the option out"
         )
     separator = columns.separator or (stored.task.separator if has_columns(file) else "")
     with named_by_file(file):
@@ -208,7 +214,7 @@ def _evaluate_labeled(
 def _evaluate_text(stored: "StoredModel", draws: _Draws, out: tuple[Path, ...], console: Output) -> dict[str, Any]:
     """Measure the perplexity of chunks of a text."""
     if draws.protocol != "independent":
-        raise ValueError(f"protocol: not allowed with a text, got {draws.protocol}; leave it out")
+        raise ValueError(f"protocol: not allowed with a text, got {draws.protocol}; leave the option out")
     from lengthwise.evaluation.perplexity import perplexity_curve
     from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename
@@ -293,7 +299,9 @@ def predict(
 
     for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
         if value is not None and not sample:
-            raise ValueError(f"{option}: not allowed without --sample, got {value}; leave it out or add --sample 200")
+            raise ValueError(
+                f"{option}: not allowed without --sample, got {value}; leave the option out or add --sample 200"
+            )
     if bool(texts) == bool(sample):
         raise ValueError(
             "predict: expected strings to answer or --sample, one of the two, got "

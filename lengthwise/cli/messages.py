@@ -116,7 +116,7 @@ def refusal(error: CycloptsError) -> str:
     if isinstance(error, MissingArgumentError):
         missing = re.match(_MISSING, str(error))
         if missing is not None and missing[2] in (error.root_input_tokens or ()):
-            return f"{missing[2]}: expected a value after it, got none; give one"
+            return f"{missing[2]}: expected a value after this option, got none; give a value"
         return re.sub(_MISSING, r"\1: expected \2, got none; `lengthwise \1 --help` explains it", str(error))
     if not isinstance(error, UnknownOptionError):
         return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
@@ -127,7 +127,7 @@ def refusal(error: CycloptsError) -> str:
     arguments = list(error.argument_collection or ())
     if any(each.field_info.name == name and each.field_info.is_positional_only for each in arguments):
         command = " ".join(error.command_chain or ())
-        return f"{option}: no such option; write {value} without it (`lengthwise {command} --help` shows where)"
+        return f"{option}: no such option; write {value} without {option} (`lengthwise {command} --help` shows where)"
     # A frequent mistake is to give a setting as an option of its own.
     if any("--set" in each.names for each in arguments) and (section := _section_of(name)):
         return f"{option}: no such option; it is a setting, use --set {section}.{name}={value}"

@@ -40,11 +40,11 @@ def check_writable(file: Path) -> None:
     """Raise a ValueError if a file cannot be written. Commands check this before they begin to work."""
     is_existing = exists(file)
     if file.is_dir():
-        raise ValueError(f"{file}: expected a file to write, got a folder; name a file in it")
+        raise ValueError(f"{file}: expected a file to write, got a folder; name a file in this folder")
     if is_existing and not file.is_file():
-        raise ValueError(f"{file}: expected a file to write, got a pipe or a device; name a file")
+        raise ValueError(f"{file}: expected a file to write, got a pipe or a device; name an ordinary file")
     if (taken := next((path for path in file.parents if exists(path)), file.parent)).is_file():
-        raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")
+        raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name another path")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         # Only writing shows whether it is possible: permissions do not reveal a read-only disk.

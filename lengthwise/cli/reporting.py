@@ -50,7 +50,9 @@ def claims(
     from lengthwise.studies.claims.page import claims_page, claims_table, verdict_sentence
 
     if write is not None and paper is not None:
-        raise ValueError(f"--write: expected no --paper, because the page covers all papers, got {paper}; leave it out")
+        raise ValueError(
+            f"--write: expected no --paper, because the page covers all papers, got {paper}; leave out --paper"
+        )
     if write is not None and (out is not None or as_json):
         raise ValueError(f"--write: expected no {'--json' if as_json else '--out'}, got both; leave one of the two out")
     if out is not None:

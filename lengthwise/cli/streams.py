@@ -15,7 +15,10 @@ UNLIMITED = 10_000
 
 
 class Output(Console):
-    """Standard output. If its reader has ended, printing raises BrokenPipeError; a plain Console would end the process.
+    """Standard output.
+
+    If the program that reads standard output has ended, printing raises BrokenPipeError. A plain Console would end the
+    process.
 
     Lines for files and other programs are not wrapped, unless the environment variable COLUMNS sets their width. With
     `is_help`, lines are always wrapped, because the frames of help fill all columns. If a command prints JSON, its
@@ -65,7 +68,10 @@ def open_streams() -> bool:
 
 
 def has_folder() -> bool:
-    """Return whether the working folder exists, and write a message if not, because torch would end the process."""
+    """Return whether the working folder exists, and write a message if not.
+
+    Without a working folder, torch would end the process.
+    """
     try:
         os.getcwd()
     except OSError:

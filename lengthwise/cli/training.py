@@ -48,7 +48,7 @@ class Until:
     ] = None
 
     def budget_seconds(self) -> float:
-        """Return the budget, or `BUDGET` if none is given; a budget without a goal is a ValueError."""
+        """Return the budget, or `BUDGET` if none is given; a budget without a goal raises a ValueError."""
         from lengthwise.runs.goal import BUDGET
 
         if self.budget is not None and self.until is None:
@@ -74,7 +74,9 @@ class Seeds:
         """Return the seeds; raise a ValueError if options for one run and for several seeds are combined."""
         if self.seeds is None:
             if self.workers > 1:
-                raise ValueError(f"workers: expected 1 for one run, got {self.workers}; give --seeds for several")
+                raise ValueError(
+                    f"workers: expected 1 for one run, got {self.workers}; give --seeds to train several runs"
+                )
             return [self.seed or 0]
         if self.seed is not None:
             raise ValueError(f"seed: not allowed with --seeds, got {self.seed}; leave one of the two out")
@@ -154,7 +156,8 @@ def parse_seeds(text: str) -> list[int]:
         begin, end = int(first), int(last or first)
         if begin > end or len(seeds) + end - begin >= MAX_SEEDS:
             raise ValueError(
-                f"seeds: expected 1 to {MAX_SEEDS:,} seeds in order, got {text[:40]!r}; give fewer, and ranges in order"
+                f"seeds: expected 1 to {MAX_SEEDS:,} seeds, and ranges from the lower to the higher seed, got "
+                f"{text[:40]!r}; give fewer seeds, or turn ranges around"
             )
         seeds += range(begin, end + 1)
     return list(dict.fromkeys(seeds))

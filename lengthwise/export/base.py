@@ -22,7 +22,9 @@ class Options(NamedTuple):
         """Raise a ValueError if an option is given that the format does not take."""
         for option, value in self._asdict().items():
             if value is not None and option not in takes:
-                raise ValueError(f"{option}: expected no value for format {format_name}, got {value}; leave it out")
+                raise ValueError(
+                    f"{option}: expected no value for format {format_name}, got {value}; leave the option out"
+                )
 
 
 class Export(ABC):

@@ -79,7 +79,7 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
     if max_length is not None and not grows:
         raise ValueError(
             f"max_length: expected no value for {model.name} in form {form}, whose graph takes strings of any length, "
-            f"got {max_length}; leave it out"
+            f"got {max_length}; give no length"
         )
     # In training mode a graph would contain noise and dropout.
     with quiet(), eval_mode(model):
@@ -93,7 +93,7 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         if max_length is None:
             raise ValueError(
                 "max_length: expected the length of the longest strings, because the graph of a "
-                f"{model.name} grows with it, got none; give a length"
+                f"{model.name} grows with this length, got none; give a length"
             )
         if max_length < 2:
             raise ValueError(
@@ -216,7 +216,7 @@ def _with_numbers_as_settings(model: SequenceModel) -> SequenceModel:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence torch's messages about its internals while it traces."""
+    """Silence torch's messages about its internals during tracing."""
     logger = logging.getLogger("torch")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -16,7 +16,7 @@ from lengthwise.runs.stored import StoredModel, load_stored
 
 @EXPORTS.register("hub-folder")
 class HubFolder(Export):
-    """A folder of ``config.json``, ``model.safetensors``, ``README.md`` and, if there is one, ``certificate.json``.
+    """A folder of ``config.json``, ``model.safetensors``, ``README.md`` and, for a certified net, ``certificate.json``.
 
     Commands accept the folder like the folder of a compiled model.
     """

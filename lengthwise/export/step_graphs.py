@@ -170,7 +170,7 @@ def rnn_step(graph: GraphBuilder, model: RNN, symbol: int) -> list[Value]:
 
 
 def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> list[Value]:
-    """Return the state after the layers of `gru` or `lstm`; a layer has a norm before it, and a residual around it."""
+    """Return the state after the layers of `gru` or `lstm`. Each layer has a norm and a residual connection."""
     width, layers = model.config.d_model, list(model.layers)
     parts = graph.split(graph.source, [width] * (graph.width // width))
     features: Value = numbers(model.embedding.weight[symbol])[None]

@@ -18,7 +18,7 @@ from lengthwise.runs.stored import load_stored
 
 @EXPORTS.register("torch")
 class TorchProgram(Export):
-    """A program that ``torch.export.load(path).module()`` loads, in the forms step and strings of `ONNX`.
+    """A program that ``torch.export.load(path).module()`` loads, in form ``step`` or ``strings``, described at `ONNX`.
 
     The facts that an ONNX file has as metadata are in the extra file ``lengthwise.json``.
     """

@@ -112,7 +112,10 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     certificate = certificate_of(source)
     if certificate is None or (evidence := certificate.evidence) is None:
         level = "no certificate" if certificate is None else f"level {certificate.level}"
-        raise ValueError(f"{source}: expected a certificate of level proved, got {level}; use `lengthwise certify`")
+        raise ValueError(
+            f"{source}: expected a certificate of level proved, got {level}; try to prove the net with `lengthwise "
+            "certify`"
+        )
     if evidence.method != "intervals":
         raise ValueError(
             f"{source}: expected a proof by intervals, because VNN-LIB needs boxes of states, got method "

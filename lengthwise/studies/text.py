@@ -42,7 +42,7 @@ _SMOKE: dict[str, Settings] = {
 
 
 class TextColumn(NamedTuple):
-    """A column of a table of language models: its name, model and settings, and the paper's entry."""
+    """A column of a table of language models: its name, model and settings, and the paper's perplexity as printed."""
 
     name: str
     model: str
@@ -140,5 +140,5 @@ def about_text(task: Text) -> str:
 
 
 def headline_of(task: Text, headline: str) -> str:
-    """Return the headline if the task has the text of the stored pages (`NOVELS`), or else an empty string."""
+    """Return the headline if the task has the text of the recorded results (`NOVELS`), or else an empty string."""
     return headline if task.header.source == NOVELS else ""

@@ -130,7 +130,7 @@ def test_a_model_that_cannot_join_is_rejected_in_one_sentence(tmp_path: Path, mo
     monkeypatch.setenv(EXTENSIONS, "")
     (tmp_path / "empty.py").touch()
     for given, sentence in (
-        ("rnn", "--model: expected a model that is not in the benchmark, got rnn, its column 'RNN'"),
+        ("rnn", "--model: expected a model that is not in the benchmark, got rnn, which has the column 'RNN'"),
         ("rn", "unknown model 'rn'; did you mean 'rnn'?"),
         (str(tmp_path / "empty.py"), "--model: expected a file that registers a model, got"),
         (str(tmp_path / "none.py"), "--model: expected a model or its file, got "),
@@ -183,7 +183,7 @@ def test_a_budget_counts_recorded_seconds_of_this_command_even_in_diverged_runs(
 def test_a_file_is_named_where_its_name_alone_is_given(mine: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(mine.parent)
     assert exit_code("bench", "leaderboard", "--model", mine.stem) == 2
-    assert f"--model: expected a model's name or a file that registers one, got {mine.stem}; give {mine.name}" in (
+    assert f"--model: expected a model's name or a file that registers a model, got {mine.stem}; give {mine.name}" in (
         capsys.readouterr().err
     )
     monkeypatch.setenv(EXTENSIONS, str(mine))

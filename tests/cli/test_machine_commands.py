@@ -193,7 +193,10 @@ def test_links_are_replaced_and_pipes_are_not(capsys) -> None:
     assert Path("real.dot").read_text() == "old"
     os.mkfifo("pipe.dot")
     code, _, err = printed(capsys, "convert", "a*", "pipe.dot")
-    assert (code, err) == (2, "lengthwise: pipe.dot: expected a file to write, got a pipe or a device; name a file\n")
+    assert (code, err) == (
+        2,
+        "lengthwise: pipe.dot: expected a file to write, got a pipe or a device; name an ordinary file\n",
+    )
     with pytest.raises(OSError, match="expected a file, got a pipe or a device"):
         write_by_rename(Path("pipe.dot"), b"")
     assert Path("pipe.dot").is_fifo()
@@ -264,7 +267,10 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         ),
         (("diff", "a*", "bad.dot"), "bad.dot: line 1: expected a directed graph, which begins with digraph, got graph"),
         (("convert", "a*", "m.docx"), "m.docx: expected a machine's file (.att, .txt, "),
-        (("convert", "a*", "folder.dot"), "folder.dot: expected a file to write, got a folder; name a file in it"),
+        (
+            ("convert", "a*", "folder.dot"),
+            "folder.dot: expected a file to write, got a folder; name a file in this folder",
+        ),
         (("certify", "none", "--machine", "a*"), "none: "),
         (("certify", "none", "--out", "bad.dot/c.json"), "bad.dot/c.json: expected a file in a folder, but bad.dot is"),
         (

@@ -43,7 +43,7 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
         ),
         (
             ["--pattern", "ab", "--to", "rnn"],
-            "--pattern: no such option; write ab without it (`lengthwise compile --help` shows where)",
+            "--pattern: no such option; write ab without --pattern (`lengthwise compile --help` shows where)",
         ),
         (
             ["--task", "parity", "--alphabet", "ab", "--to", "rnn"],
@@ -104,7 +104,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (
             ["train", "parity", "gru", "--seeds", "0-99999"],
-            "--seeds: expected 1 to 1,000 seeds in order",
+            "--seeds: expected 1 to 1,000 seeds, and ranges from the lower to the higher seed",
         ),
         (["train", "parity", "gru", "--seeds", "0", "--seed", "3"], "--seed: not allowed with --seeds, got 3"),
         (["train", "parity", "gru", "--seeds", "1-2", "--seed", "0"], "--seed: not allowed with --seeds, got 0"),
@@ -113,7 +113,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             "seed: expected a whole number from 0 to 1,000,000,000,",
         ),
         (["train", "parity", "gru", "--seed", "9" * 20], f"000,000,000, got {'9' * 20}; give a number such as 0"),
-        (["train", "parity", "--model", "gru"], "--model: no such option; write gru without it (`lengthwise train --h"),
+        (
+            ["train", "parity", "--model", "gru"],
+            "--model: no such option; write gru without --model (`lengthwise train",
+        ),
         (["reproduce", "leaderboard", "--pages", ""], "--pages: expected a folder, got an empty name; write . for"),
         (["track", "runs/one", "--to", "tensorboard", "--out", ""], "--out: expected a folder, got an empty name"),
         (["train", "parity", "gru", "--runs", ""], "--runs: expected a folder, got an empty name; write . for"),
@@ -124,7 +127,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["predict", "nowhere", "a", "--seed", "0"], "--seed: not allowed without --sample, got 0"),
         (
             ["train", "parity", "gru", "--workers", "2"],
-            "--workers: expected 1 for one run, got 2; give --seeds for several",
+            "--workers: expected 1 for one run, got 2; give --seeds to train several runs",
         ),
         (
             ["evaluate", "x", "--labeled", "y", "--strings", "9"],
@@ -245,7 +248,7 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
             ["evaluate", "{run}", "--out", "{run}"],
             "--out: expected a name that ends in .tex, .md, .csv, .png, .svg, .pdf",
         ),
-        (["evaluate", "{run}", "--out", "{run}/run.json/a.csv"], "run.json is a file; name a folder"),
+        (["evaluate", "{run}", "--out", "{run}/run.json/a.csv"], "run.json is a file; name another path"),
         (["evaluate", "{run}", "--lengths", ""], "--lengths: expected lengths and ranges such as 41-500,1000, got ''"),
     ],
 )

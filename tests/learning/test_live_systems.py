@@ -226,15 +226,18 @@ def test_the_command_learns_from_a_program(device: str, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["x.csv", "--system", "cat"], "--system: expected no FILE together with --system, got x.csv; leave out one"),
-        (["--system", "cat", "--exact"], "--exact: not allowed with --system, got True; leave it out"),
-        (["x.csv", "--max-states", "3"], "--max-states: not allowed without --system, got 3; leave it out"),
-        (["--system", "cat", "--max-states", "3"], "--symbols: expected a value with --system, got none; give one"),
+        (
+            ["x.csv", "--system", "cat"],
+            "--system: expected no FILE together with --system, got x.csv; leave out FILE or --system",
+        ),
+        (["--system", "cat", "--exact"], "--exact: not allowed with --system, got True; leave --exact out"),
+        (["x.csv", "--max-states", "3"], "--max-states: not allowed without --system, got 3; leave --max-states out"),
+        (["--system", "cat", "--max-states", "3"], "--symbols: expected a value with --system, got none; add"),
         (
             ["--system", "cat", "--symbols", "CONNECT,DATA", "--max-states", "3"],
             "--symbols: expected characters, or words with spaces between them, got a comma in 'CONNECT,DATA'; ",
         ),
-        (["--system", "cat", "--symbols", "ab"], "--max-states: expected a value with --system, got none; give one"),
+        (["--system", "cat", "--symbols", "ab"], "--max-states: expected a value with --system, got none; add"),
         (
             ["--system", "cat", "--symbols", "ab", "--max-states", "3", "--timeout", "0"],
             "--timeout: expected a number of seconds above 0, up to 86,400, got 0.0; try 10",

@@ -175,7 +175,7 @@ def test_a_certificate_of_other_weights_is_refused(tmp_path: Path, capsys) -> No
     save_compiled(construction, folder)
     (blocked := tmp_path / "file").touch()
     assert exit_code("certify", str(folder), "--draw", str(blocked / "machine.svg")) == 2
-    sentence = f"{blocked / 'machine.svg'}: expected a file in a folder, but {blocked} is a file; name a folder"
+    sentence = f"{blocked / 'machine.svg'}: expected a file in a folder, but {blocked} is a file; name another path"
     assert capsys.readouterr() == ("", f"lengthwise: {sentence}\n"), "said before the work"
     assert exit_code("certify", str(folder), "--draw", str(tmp_path / "machine.svg")) == 0
     assert (tmp_path / "machine.svg").read_text().startswith("<svg")

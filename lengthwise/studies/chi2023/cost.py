@@ -36,12 +36,18 @@ def multiplications(length: int, chunk_size: int, d_model: int) -> int:
 
 
 def attention_break_even(length: int, chunk_size: int) -> float:
-    """Return the ratio (RegularGPT's layers per level) / (Transformer layers) at which attention costs the same."""
+    """Return the ratio K / L at which the attention of RegularGPT costs as much as the attention of a Transformer.
+
+    K is RegularGPT's number of layers for each level, and L is the number of Transformer layers.
+    """
     return attention_pairs(length, length) / attention_pairs(length, chunk_size)
 
 
 def layer_break_even(length: int, chunk_size: int, d_model: int) -> float:
-    """Return the ratio (RegularGPT's layers per level) / (Transformer layers) at which whole layers cost the same."""
+    """Return the ratio K / L at which whole layers of RegularGPT cost as much as whole layers of a Transformer.
+
+    K is RegularGPT's number of layers for each level, and L is the number of Transformer layers.
+    """
     return multiplications(length, length, d_model) / multiplications(length, chunk_size, d_model)
 
 

@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
     `figures` are columns of the table. All of them are shown, and the last one is compared. If `fails` is True, the
     paper reports that the net fails, and the net's score must be at most the paper's entry. In this case, `fits` names
-    a column and a figure in the same row: this figure is the score at the training length. `expected` is the lowest
+    a column and a figure in the cell's row: this figure is the score at the training length. `expected` is the lowest
     score at which a claim without a printed entry holds.
     """
 
@@ -56,8 +56,9 @@ class Entry(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The difference of two columns of a row (first - second), seed by seed, if an experiment compares these columns.
+    """The difference of two columns of a row (first - second), seed by seed.
 
+    The experiment has to compare these columns.
     `better` is the column for which the paper reports an advantage.
     """
 
@@ -70,7 +71,7 @@ class Effect(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Two columns of a row; the paper ranks the first higher. Disjoint ranges of their scores decide the claim."""
+    """Two columns of a row; the paper ranks the first higher. If their scores overlap, the claim is not decided."""
 
     experiment: str
     row: str
@@ -123,7 +124,7 @@ class Stated(NamedTuple):
     """A statement on a page that a test or a command checks: a proposition, a construction, a benchmark or a study.
 
     `page` is a path below the folder of pages. `test` is a file of tests, and `command` is another command that repeats
-    the evidence. `why` explains the numbers. Without numbers, it is shown alone.
+    the evidence. `why` explains the numbers. Without numbers, `why` is shown alone.
     """
 
     verdict: Verdict

@@ -53,7 +53,8 @@ def effect_verdict(difference: float, corrected: float, *, sign: int, smaller: b
 def contrast_verdict(higher: Sequence[float], lower: Sequence[float], *, chance: float, smaller: bool) -> Verdict:
     """Return the verdict on the runs of two columns; the paper reports that the first is higher.
 
-    Disjoint ranges decide the claim if the upper range is above chance.
+    If the ranges of the two columns do not overlap, and the higher range is above chance, the claim is decided. But if
+    our nets are smaller than the paper's nets (`smaller`), they cannot contradict the claim.
 
     With fewer than `MIN_RUNS` runs in a column, nothing is decided. If two columns are equally good, their ranges are
     disjoint in a third of all cases with two runs each, and in one of 35 cases with four runs each.

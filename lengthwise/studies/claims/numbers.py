@@ -12,7 +12,7 @@ def number_in(text: str, lookup: TableNumber) -> str:
     A number in brackets at the end of the cell is left out.
 
     Raises:
-        ValueError: no table has this column and line, or tables have different cells.
+        ValueError: no table has this column and line, or several such tables have different cells.
 
     Example:
         >>> page = "## Speed\\n\\n| form | T=40, ms |\\n|---|---|\\n| scan | 318.4 |\\n"
@@ -35,10 +35,10 @@ def number_in(text: str, lookup: TableNumber) -> str:
 
 
 def phrase_in(text: str, lookup: Phrase) -> str:
-    """Return the text of the pattern's group in the pattern's only match on a page.
+    """Return the text of the pattern's group where the pattern matches a page.
 
     Raises:
-        ValueError: nothing matches, or several matches differ.
+        ValueError: the pattern matches nowhere, or the group has different texts in different matches.
 
     Example:
         >>> phrase_in("51 of 140 at d_min, 701 of 840 above it", Phrase("page.md", r"(\\d+ of \\d+) above"))

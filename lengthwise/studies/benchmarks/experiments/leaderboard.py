@@ -7,7 +7,7 @@ from lengthwise.studies.leaderboard.experiments.published import PUBLISHED
 
 @BENCHMARKS.register("leaderboard")
 def leaderboard() -> Benchmark:
-    """33 regular tasks by our own protocol: final answers or answers to all prefixes, 1.3 million symbols a net."""
+    """33 regular tasks by our own protocol: final answers or answers to all prefixes, 1.3 million symbols for a net."""
     return Benchmark(
         title="Leaderboard: regular tasks by one protocol",
         source="The package's own protocol; published entries are from Chi et al., Grazzi et al. and Terzić et al.",

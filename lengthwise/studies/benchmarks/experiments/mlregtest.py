@@ -122,7 +122,7 @@ def learned_languages(root: Path, count: int, sizes: tuple[int, ...], budget: fl
 
 @EXPERIMENTS.register("bench/mlregtest")
 def bench_mlregtest(scale: Scale = "small") -> Experiment:
-    """Learn 60 languages of MLRegTest from 1,000 and 10,000 strings alone, and test the proved machines."""
+    """Learn 60 languages of MLRegTest from 1,000 and 10,000 strings alone, and test the learned machines."""
     check_is_not_paper(scale)
     is_smoke = scale == "smoke"
 

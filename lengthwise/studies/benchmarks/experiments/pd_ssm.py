@@ -72,7 +72,7 @@ def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @BENCHMARKS.register("pd-ssm")
 def pd_ssm() -> Benchmark:
-    """Cycle navigation, even pairs, arithmetic with = and parity, from final answers (Terzić et al., 2025)."""
+    """Cycle navigation, even pairs, parity, and arithmetic with a final =, from final answers (Terzić et al., 2025)."""
     return Benchmark(
         title="The four tasks of the paper on PD-SSM",
         source="Terzić et al., Structured Sparse Transition Matrices to Enable State Tracking in State-Space Models",

@@ -53,7 +53,7 @@ class Choice(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """The number of levels of each column's tree by string length, and the choices of the pilots."""
+    """The number of levels of each column's tree by string length, and the chunk sizes that the pilots choose."""
 
     depths: Mapping[str, Mapping[int, int]]
     choices: tuple[Choice, ...]

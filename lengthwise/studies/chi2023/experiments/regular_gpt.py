@@ -91,7 +91,7 @@ def ours(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/codebook")
 def codebook(scale: Scale = "small") -> Experiment:
-    """Train RegularGPT whose states become entries of a codebook in the last tenth of training, on fifteen tasks."""
+    """Train RegularGPT on fifteen tasks; in the last tenth of training, states become entries of a codebook."""
     specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", goal="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
@@ -159,7 +159,7 @@ def groups(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/chunk-sizes")
 def chunk_sizes(scale: Scale = "small") -> Experiment:
-    """Compare chunk sizes 2, 3 and 4 on parity and cycle navigation (the paper's means at C=3 are 88.7 and 78.6)."""
+    """Compare chunk sizes 2, 3 and 4 on parity and cycle navigation (paper's means at size 3: 88.7 and 78.6 %)."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     balanced: Settings = {"train": {"lengths": "balanced"}}
     larger: Settings = {"model": {"d_model": 128}, "train": {"steps": 8000, "batch_size": 256}}

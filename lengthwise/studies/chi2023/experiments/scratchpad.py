@@ -46,7 +46,7 @@ MAX_READ_AGAIN = 100
 
 
 class Size(NamedTuple):
-    """The size of the study: lengths, number of strings, and the length limit for nets that read everything again."""
+    """The size of the study: lengths, number of strings, and the length limit for nets that reread the whole string."""
 
     lengths: tuple[int, ...] = LENGTHS
     num_strings: int = NUM_STRINGS
@@ -67,7 +67,9 @@ class Windows(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The accuracy of a net by length, with its own intermediate answers (`own`) and with the right ones (`told`).
+    """The accuracy of a net by length.
+
+    The net reads its own intermediate answers (`own`) or the right intermediate answers (`told`).
 
     `told` is empty for nets without a scratchpad. `windows` is None unless the net has a bounded receptive field.
     """

@@ -39,7 +39,7 @@ COLUMNS: Mapping[str, _Column] = {
 def specs_at_rates(
     scale: Scale, task: str, model: str, changes: Mapping[str, Any], *, other_tasks: Sequence[Settings] = ()
 ) -> tuple[RunSpec, ...]:
-    """Return specs of preset `chi2023` with the paper's three learning rates; at `smoke`, with the first one.
+    """Return specs of preset `chi2023` with the paper's three learning rates; at `smoke`, with the first rate.
 
     Scale `small` has one seed, width 64 and fewer steps; scale `paper` has three seeds, width 256 and 100,000 steps.
     `other_tasks` are further tasks on which the trained nets are measured (`make_spec`).
@@ -188,7 +188,7 @@ def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> li
 
 @EXPERIMENTS.register("regular-gpt/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: parity at other probabilities of a one, for nets trained at the same probability or at 0.5."""
+    """Table 2: parity at five probabilities of the symbol 1, for nets trained at the tested probability or at 0.5."""
     cells = [
         cell
         for probability in PROBABILITIES

@@ -15,7 +15,7 @@ LAYERS: Mapping[str, str] = {"code": "the code's", "paper": "GPT-2's", "merge": 
 
 @EXPERIMENTS.register("regular-gpt/variants")
 def variants(scale: Scale = "small") -> Experiment:
-    """Compare three layers of RegularGPT: the published code's (one or two for each level), GPT-2's, and ours."""
+    """Compare three kinds of layers of RegularGPT: the published code's (one or two a level), GPT-2's, and ours."""
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(

@@ -224,7 +224,7 @@ _PAPER_NOTES = (
 
 @EXPERIMENTS.register("linear-rnn/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: compare block-diagonal transitions with S4 and similar layers, by best test and by final weights."""
+    """Table 2: compare block-diagonal transitions with S4 and similar layers, by best and by final test accuracy."""
     models = {**_OURS, **BASELINES, "LSTM": ("lstm", {})}
     cells = [
         Cell(column, row, _specs(scale, task, model, settings), task.published.get(row, ""))
@@ -248,7 +248,7 @@ def table_2(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("linear-rnn/sensitivity")
 def sensitivity(scale: Scale = "small") -> Experiment:
-    """Vary the block dimension S and the exponent p of the column norm (limitation c), for two forms of this norm."""
+    """Limitation (c) of the paper: vary the block dimension S and the exponent p, for two forms of the column norm."""
     forms = {"code": "rescaled", "columns of eq. (6)": "clamped"}
     task = TASKS["Sum(5)"]
     cells = [

@@ -79,7 +79,7 @@ class Attacked(NamedTuple):
 
 @EXPERIMENTS.register("transformers/attacked")
 def attacked(scale: Scale = "small") -> Experiment:
-    """Train the transformers of `transformers/positions` that made no error at 41-500 again, and attack them."""
+    """Train again the transformers of `transformers/positions` that made no error at 41-500 symbols; attack them."""
     experiment = positions(scale)
     cells = []
     for cell in experiment.cells:

@@ -252,7 +252,7 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @EXPERIMENTS.register("leaderboard/rates")
 def leaderboard_rates(scale: Scale = "small") -> Experiment:
-    """Choose the learning rate of each model of the leaderboard, on a task that is not part of it."""
+    """Choose the learning rate of each model of the leaderboard, on a task outside the leaderboard."""
     return rates_of([entrant for entrant in ENTRANTS if entrant.rate is not None], scale)
 
 
@@ -264,7 +264,7 @@ def specs_of(
     seeds: Sequence[int],
     lengths: str = "mostly-balanced",
 ) -> tuple[RunSpec, ...]:
-    """Return the specs of a cell, with the budget of training that all cells share."""
+    """Return the specs of a cell, with the training budget that all cells share."""
     check_is_not_paper(scale)
     train: Settings = {
         "min_length": 1,

@@ -37,7 +37,7 @@ COMPARED = ("S3", "Q8", "S4", "D30", "A4xZ5", "A5", "S5", "GL(3, 2)", "A6")
 
 
 def affine_group(prime: int, factor: int) -> Settings:
-    """Return the word problem of the maps x -> ax + b modulo a prime, where a is a power of the factor."""
+    """Return the word problem of the maps x -> ax + b modulo a prime, where a is a power of `factor`."""
     points = range(prime)
     return {"generators": (tuple((x + 1) % prime for x in points), tuple(factor * x % prime for x in points))}
 

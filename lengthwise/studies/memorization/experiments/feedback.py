@@ -29,7 +29,7 @@ class Smallest(NamedTuple):
 
 @EXPERIMENTS.register("rnn-memorization/feedback")
 def feedback(scale: Scale = "small") -> Experiment:
-    """Find the smallest linear RNNs with feedback for binary words up to period 8, with any W_h or contracting W_h."""
+    """Find the smallest linear RNNs with feedback, unconstrained or contracting, for binary words up to period 8."""
     check_is_not_paper(scale, "the note has no such search")
     return Experiment(
         title="The smallest linear RNNs that read their own answers",

@@ -71,7 +71,7 @@ def trained_words(size: Size) -> list[Memorization]:
 
 
 class Rounded(NamedTuple):
-    """A trained net with rounded W_h: its first wrong step by a formula and as measured (None if no step is wrong).
+    """A trained net with rounded recurrent matrix: its first wrong step by a formula and as measured (None: no error).
 
     `formula` is (pi / p) / |dtheta|. Here p is the word's period, and dtheta is the largest distance of an eigenvalue's
     angle from a multiple of 2 pi / p, after rounding. Even before rounding, the angles of a trained net are not exact.
@@ -82,11 +82,11 @@ class Rounded(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A trained net: its word, its dimension, its first wrong step, and the eigenvalues of its W_h.
+    """A trained net: its word, its dimension, its first wrong step, and the eigenvalues of its recurrent matrix W_h.
 
     `first_wrong` is the first step at which the net generates a wrong symbol in float64, or None if all symbols are
     right. `when_rounded` contains the result of the net with W_h rounded to each precision in `LOW`. `learns_inputs`
-    is False if W_x = 0.
+    is False if the input matrix W_x is 0, so that the net does not read its own answers.
     """
 
     word: Memorization
@@ -103,7 +103,7 @@ class Trained(NamedTuple):
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
-    """Train nets of every dimension from 1 to the period, with W_x = 0 and with learned W_x.
+    """Train nets of every dimension from 1 to the period, with input matrix W_x = 0 and with learned W_x.
 
     The nets of one dimension and kind are trained together, in one batch.
     """
@@ -143,7 +143,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Round W_h of each net, generate `count` symbols, and return each first wrong step, as measured and by formula."""
+    """Round the recurrent matrix of each net, generate `count` symbols, and return each net's first wrong steps."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []
@@ -162,14 +162,16 @@ def _first(is_wrong: torch.Tensor) -> int | None:
 
 
 class Learned(NamedTuple):
-    """The learned frequencies for a word, over nets with the smallest dimension and W_x = 0 that are right in training.
+    """The learned frequencies for a word, over right nets without feedback that have dimension d_min.
 
-    A frequency is the angle of an eigenvalue of W_h, divided by 2 pi / p, for a word of period p. A set of frequencies
-    is readable if a net with these frequencies and some read-out generates the word.
+    Here d_min is the dimension of the smallest such net that `memorize` finds. A net is right if it generates the
+    symbols of training correctly. A frequency is the angle of an eigenvalue of the recurrent matrix W_h, divided by
+    2 pi / p, for a word of period p. A set of frequencies is readable if a net with these frequencies and some read-out
+    generates the word.
 
     - `off`: the median over nets of the largest distance of a frequency from a whole number.
     - `readable`: the number of nets whose rounded frequencies are readable.
-    - `robust`: the number of nets whose rounded frequencies are the set with the widest margin.
+    - `robust`: the number of nets whose rounded frequencies are the set for which `memorize` finds the widest margin.
     - `sets`, `all_sets`: the number of readable sets and of all sets of this dimension, for comparison with chance.
     """
 
@@ -216,6 +218,8 @@ def _name(net: Trained) -> tuple[int, str]:
 def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequencies, float]:
     """Return the rounded frequencies of the eigenvalues, without 0, and the largest rounding error.
 
+    A frequency is the absolute angle of an eigenvalue, divided by 2 pi / p for the period p.
+
     Example:
         >>> frequencies_of([1j, -1j, 0.9 + 0j], 8)
         ((2,), 0.0)
@@ -226,7 +230,7 @@ def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequen
 
 
 class Lasting(NamedTuple):
-    """The first wrong steps of a constructed generator whose W_h is rounded to a precision in `LOW`.
+    """The first wrong steps of a constructed generator whose recurrent matrix W_h is rounded to a precision in `LOW`.
 
     W_h rotates an invariant plane, or flips an invariant line, for each frequency. A plane of the rounded W_h drifts:
     it rotates by another angle.
@@ -236,10 +240,9 @@ class Lasting(NamedTuple):
       drifts in a step.
     - `predicted`: the first wrong step, computed from the drift of all planes.
     - `measured`: the first wrong step with states in float64.
-    - `wholly`: the first wrong step with all numbers in bfloat16. `wholly` is also None if the precision is not
-      bfloat16.
+    - `wholly`: the first wrong step with all numbers in bfloat16, only for the precision bfloat16.
 
-    None means that no wrong step was found.
+    None means that no wrong step was found. `wholly` is also None for other precisions.
     """
 
     word: Memorization
@@ -252,12 +255,12 @@ class Lasting(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Return True if the formula applies: the generator has only one frequency, and its threshold is 0."""
+        """Return True if `formula` applies: the generator has only one frequency, and its threshold is 0."""
         return len(self.word.frequencies) == 1 and self.threshold < 1e-6
 
 
 def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
-    """Measure for how many steps constructed generators are right if W_h is rounded to a low precision."""
+    """Measure for how many steps constructed generators are right if their recurrent matrix is rounded."""
     rows = []
     for memorization in words:
         count, letters = size.max_written, np.resize(memorization.word.letters, size.max_written)

@@ -19,7 +19,7 @@ WORDS = ("01", "001", "0011", "0001", "00011", "00101", "000111", "001011")
 
 
 class Kind(NamedTuple):
-    """A kind of net: the activation of its states, and whether it reads its own answers."""
+    """A kind of net: the activation of its states, and whether the net reads its own answers."""
 
     activation: Activation
     learns_inputs: bool
@@ -59,7 +59,8 @@ class Success(NamedTuple):
 
     `num_right` counts the nets that generate the first `Size.length` symbols correctly, and `num_lasting` the nets that
     generate the first `Size.longest` symbols correctly. `smallest` is the dimension of the smallest linear RNN without
-    feedback that `memorize` finds. This is an upper bound on d_min, and exact if the search of `memorize` finishes.
+    feedback that `memorize` finds. This is an upper bound on the smallest possible dimension d_min. The bound is exact
+    if the search of `memorize` finishes.
     """
 
     word: str

@@ -58,7 +58,7 @@ def _headline(study: Sequence[Smallest]) -> str:
 
 
 def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:
-    """Draw three bar charts of the words of each period: no feedback, feedback with any W_h, and contracting W_h.
+    """Draw three bar charts of the words of each period: nets without feedback, with feedback, and contracting.
 
     Colors show the smallest dimension.
     """

@@ -275,7 +275,10 @@ def _formula_counts(nets: Sequence[Trained], low: Precision) -> str:
 
 
 def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
-    """Draw the share of right nets against dimension minus d_min (the smallest), for W_x = 0 and for learned W_x."""
+    """Draw the share of right nets against dimension minus d_min, with and without feedback (learned W_x or W_x = 0).
+
+    The dimension d_min is the smallest dimension of a linear RNN without feedback that repeats the net's word.
+    """
     values = []
     for learns, name in MODES.items():
         own = [net for net in trained if net.learns_inputs == learns]

@@ -46,7 +46,7 @@ _ABOUT_CONVERGED = (
 
 @EXPERIMENTS.register("looped/lengths")
 def lengths(scale: Scale = "small") -> Experiment:
-    """Train looped transformers up to 12 symbols and measure up to 60, with different loops and time encodings."""
+    """Train looped transformers up to 12 symbols and measure them up to 60, by number of loops and time encoding."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="looped-transformer")
     smoke = scale == "smoke"
     return Experiment(

@@ -43,7 +43,7 @@ SIZES: Mapping[str, Size] = {
 class Moduli(NamedTuple):
     """The accuracy of a net before or after training, and its moduli of continuity.
 
-    `values` are the largest changes of the logits that were found, for each modulus and each distance between inputs.
+    `values` contains the largest change of the logits that a search found, by modulus and by distance between inputs.
     """
 
     net: str

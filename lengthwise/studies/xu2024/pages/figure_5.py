@@ -20,7 +20,7 @@ ON_TEST_NEW = "test problems, none seen twice"
 
 @STUDY_PAGES.register("looped/figure-5")
 def figure_5_page(points: Sequence[TrainTest], stem: str) -> StudyPage:
-    """Return the page: training and test accuracy by kind and number of loops, their correlation, and a chart."""
+    """Return the page: training and test accuracies by net and number of loops, their correlation, and a chart."""
     scored = max((point.num_scored for point in points), default=0)
     header = ["problems to train on", "net", "training", "test", "test - training", "runs"]
     sections = [
@@ -104,7 +104,7 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def accuracy_chart(points: Sequence[TrainTest]) -> alt.HConcatChart:
-    """Draw a panel for each kind: training and test accuracy against the number of loops, means over runs."""
+    """Draw a panel for each kind of net: mean training and test accuracy of the runs against the number of loops."""
     kinds = list(dict.fromkeys(point.kind for point in points))
     lines = [ON_TRAINING, ON_TEST, ON_TEST_NEW]
     panels = []
