@@ -52,7 +52,7 @@ class Analysis(NamedTuple):
 def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
     """Analyze the states, gradients and answers of a trained model on random strings.
 
-    If some class cannot occur at `length`, but all classes can occur at `length` - 1, strings have `length` - 1
+    If some answer cannot occur at `length`, but all answers can occur at `length` - 1, strings have `length` - 1
     symbols.
 
     Raises:

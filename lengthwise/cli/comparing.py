@@ -122,7 +122,7 @@ def _is_task(compared: Sequence[str]) -> bool:
     if (Path(first) / "run.json").exists():
         return False
     if first not in TASKS and not Path(first).exists() and "/" not in first:
-        way_out = nearest(first, TASKS) or "; name one of these"
+        way_out = nearest(first, TASKS) or "; name a run's folder or a task"
         raise ValueError(f"{first}: expected a run's folder or a task, got neither{way_out}")
     models = compared[1:]
     if first in TASKS and (len(models) < 2 or len(set(models)) < len(models)):

@@ -51,7 +51,7 @@ def check_writable(file: Path) -> None:
         with TemporaryFile(dir=file.parent):
             pass
     except OSError as error:
-        raise ValueError(f"{file}: cannot be written ({error.strerror}); name a file elsewhere") from None
+        raise ValueError(f"{file}: cannot be written ({error.strerror}); name a file in another folder") from None
 
 
 def note_unfinished(path: object, run: "Run") -> None:

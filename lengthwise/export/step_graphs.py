@@ -143,7 +143,7 @@ def step_graph(model: RecurrentModel, symbol: int) -> bytes:
 
 
 def answer_graph(model: RecurrentModel) -> bytes:
-    """Return the graph from ``state`` [1, Z], of Z numbers, to ``logits`` [1, Y] of Y answers."""
+    """Return the graph from ``state`` [1, Z] to ``logits`` [1, Y]; a state has Z numbers, and there are Y answers."""
     first = model.initial_state(1)
     graph = GraphBuilder("state", first.shape[1], first.dtype)
     value: Any = "state"

@@ -31,7 +31,7 @@ class TorchProgram(Export):
         options.check_given("torch", ("form", "max_length"))
         if out.suffix != ".pt2":
             raise ValueError(
-                f"{out}: expected a file that ends in .pt2, as torch requires, got {out.suffix!r}; rename it"
+                f"{out}: expected a file that ends in .pt2, as torch requires, got {out.suffix!r}; change the name"
             )
         stored = load_stored(Path(source))
         facts = graph_facts(source, stored)

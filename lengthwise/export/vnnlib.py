@@ -119,7 +119,7 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     if evidence.method != "intervals":
         raise ValueError(
             f"{source}: expected a proof by intervals, because VNN-LIB needs boxes of states, got method "
-            f"{evidence.method!r}; `lengthwise certify` checks its proof with the separate checker"
+            f"{evidence.method!r}; use `lengthwise certify`, which checks the model's proof with the separate checker"
         )
     assert isinstance(stored.task, MachineTask), "no other task has a certificate of level proved"
     with one_thread():
@@ -132,12 +132,13 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
             f"{source}: expected boxes with an interior, because VNN-LIB has no strict inequality, got single states "
-            "of a net in exact arithmetic; `lengthwise certify` checks its proof with the separate checker"
+            "of a net in exact arithmetic; use `lengthwise certify`, which checks the model's proof with the separate "
+            "checker"
         )
     if enclosures.num_queries > MAX_QUERIES:
         raise ValueError(
             f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {enclosures.num_queries:,}; "
-            "`lengthwise certify` checks its proof with the separate checker"
+            "use `lengthwise certify`, which checks the model's proof with the separate checker"
         )
     return certificate, enclosures
 

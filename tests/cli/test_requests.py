@@ -44,7 +44,7 @@ def test_files_that_cannot_be_written_are_named_before_the_work(tmp_path: Path, 
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(outputs, "TemporaryFile", refused)
-    with pytest.raises(ValueError, match=r"x\.csv: cannot be written \(Read-only file system\); name a file elsewhere"):
+    with pytest.raises(ValueError, match=r"x\.csv: cannot be written \(Read-only file system\); name a file in"):
         outputs.check_writable(tmp_path / "x.csv")
 
 

@@ -34,7 +34,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Size(NamedTuple):
-    """The size of the study: words, dimensions, the number of nets for each case, training, and two lengths.
+    """The size of the study: words, dimensions, the number of nets for each case, training settings, and two lengths.
 
     A case is a word, a kind of net and a dimension. Nets are trained on the first `length` symbols of the repeated
     word, and generate `longest` symbols.
