@@ -280,7 +280,7 @@ class Page(NamedTuple):
     command: str = ""
 
     def write(self, outcomes: "list[Outcome] | None" = None) -> list[Path]:
-        """Write page and records from outcomes, by default of all finished runs; return the files of the page."""
+        """Write page and records from `outcomes` (by default, from all finished runs); return the files of the page."""
         from lengthwise.report.pages.results import file_stem, write_page
         from lengthwise.runs.pools.outcome import finished
         from lengthwise.runs.records import diverged_now, read_diverged, records_file, with_earlier, write_records

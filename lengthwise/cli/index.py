@@ -21,7 +21,10 @@ SETTINGS = "settings"
 
 
 class Line(NamedTuple):
-    """A line of text. A line that is too wide is wrapped and indented by `hang` blanks, unless `hang` is None."""
+    """A line of text. If the line is too wide, it is wrapped, and the further lines are indented by `hang` blanks.
+
+    A line whose `hang` is None is never wrapped.
+    """
 
     text: str
     hang: int | None = None

@@ -154,7 +154,7 @@ def _section_of(name: str) -> str:
 
 @contextmanager
 def named_by_file(file: Path) -> Iterator[None]:
-    """Begin errors about examples with the name of their file."""
+    """Begin errors about examples with the name of the examples' file."""
     try:
         yield
     except ValueError as error:

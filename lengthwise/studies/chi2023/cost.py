@@ -14,8 +14,8 @@ from lengthwise.ops.tree import num_levels
 def attention_pairs(length: int, chunk_size: int) -> int:
     """Return the number of pairs of a query and a key in all levels of a RegularGPT with one layer for each level.
 
-    ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m, with chunk size C. Pads before the
-    start of the string do not count.
+    The number is ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over the levels l and the positions m, both from 0. C is
+    the chunk size. Pads before the start of the string do not count.
 
     Example:
         >>> attention_pairs(4, 4), attention_pairs(4, 2)

@@ -81,7 +81,7 @@ class Contrast(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Two columns in all rows; the paper ranks the first higher. The mean difference over rows decides the claim."""
+    """Two columns in all rows; the paper ranks the first higher. Their mean difference over rows decides the claim."""
 
     experiment: str
     first: str
@@ -123,8 +123,8 @@ Number = TableNumber | Phrase | Parameters
 class Stated(NamedTuple):
     """A statement on a page that a test or a command checks: a proposition, a construction, a benchmark or a study.
 
-    `page` is a path below the folder of pages. `test` is a file of tests, and `command` is another command that repeats
-    the evidence. `why` explains the numbers. Without numbers, `why` is shown alone.
+    `page` is a path below the folder of pages. `test` is a file of tests. If `command` is not empty, this command
+    repeats the evidence, not the test. `why` explains the numbers. Without numbers, `why` is shown alone.
     """
 
     verdict: Verdict

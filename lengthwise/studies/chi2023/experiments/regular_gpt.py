@@ -197,7 +197,7 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/modular-arithmetic")
 def modular_arithmetic(scale: Scale = "small") -> Experiment:
-    """Train RegularGPT on modular arithmetic with precedence, from final answers or from answers to all prefixes."""
+    """Train RegularGPT on modular arithmetic with operator precedence, on final answers or answers to all prefixes."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     settings: Settings = {
         "task": {"leading_plus": True},
@@ -274,7 +274,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """Measure the cost of the contraction of states that proofs need: train with both of its parts, one, or neither."""
+    """Measure the cost of contracting states, which proofs need: train with both parts of the method, one, or none."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {

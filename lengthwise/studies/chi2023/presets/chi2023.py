@@ -9,7 +9,8 @@ from lengthwise.presets.base import PRESETS, PUBLISHED, TORCH_ADAM, Preset
 class Chi2023(Preset):
     """RegularGPT and its baselines as in Chi et al. (2023): Adam at a constant learning rate, no pads, no noise.
 
-    The learning rate is the second of the paper's three. Gradients are clipped at norm 1, as in the published code.
+    The learning rate is the second of the paper's three rates. Gradients are clipped at norm 1, as in the published
+    code.
 
     Source: Chi et al. (2023), Table 4, and the published code.
     Differs from the source: the transformer is causal, with norms before its layers and after the last, GELU and

@@ -16,8 +16,8 @@ class SD2025(Preset):
         state-space models on regular languages" (AAAI 2025).
     Differs from the source: each symbol has a matrix of its own; the source mixes 6 to 18 matrices that all symbols
         share. Answers are computed by a hidden layer at the last symbol, not by a linear map at a symbol that ends the
-        string. With S states, matrices and inputs are drawn from N(0, 1 / S). The source draws them uniformly, up to
-        sqrt(3 / S) and 1 / sqrt(symbols).
+        string. With S states, matrices and inputs are drawn from N(0, 1 / S). The source draws both uniformly: matrices
+        up to sqrt(3 / S), and inputs up to 1 / sqrt(symbols).
     """
 
     train: ClassVar = {**PUBLISHED, "steps": 1_000_000, "optimizer": {**TORCH_ADAM, "clip_norm": 1.0}}

@@ -118,7 +118,7 @@ def _specs(scale: Scale, size: _Size, model: Settings, train: Settings) -> tuple
 
 
 def accuracies(root: Path, cells: Sequence[Cell]) -> list[TrainTest]:
-    """Return the accuracies of the runs in a folder, from their results alone."""
+    """Return the accuracies of the runs in a folder, from the runs' results alone."""
     points = []
     for cell in cells:
         kind, _, loops = cell.column.partition(", R=")

@@ -135,7 +135,7 @@ def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: s
 
 
 def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErrors:
-    """Return the errors of the runs in a folder, from their results, and the errors of simple learners."""
+    """Return the errors of the runs in a folder, from the runs' results, and the errors of simple learners."""
     runs: dict[str, list[ErrorCurve]] = {}
     for cell in cells:
         results = [RunFolder(root / spec.id).read_result() for spec in cell.specs]
