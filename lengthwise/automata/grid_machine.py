@@ -55,7 +55,8 @@ class GridMachine:
         if table.ndim != 5 or not 0 < table.size <= MAX_CELLS or table.shape[2:] != (size, size, 2):
             raise ValueError(
                 f"table: expected shape [classes, classes, {size}, {size}, 2] for {size} letters, and up to "
-                f"{MAX_CELLS:,} entries, got {list(table.shape)}; give two classes for each input of a cell"
+                f"{MAX_CELLS:,} entries, got {list(table.shape)}; for each two classes and two letters, give the two "
+                "classes that the cell passes on"
             )
         if len(set(self.symbols)) != size or "" in self.symbols:
             raise ValueError(f"symbols: expected distinct letters, got {self.symbols!r}; name each letter once")

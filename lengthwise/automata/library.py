@@ -199,7 +199,7 @@ def exact_depth_dyck(depth: int) -> DFA:
     """Return the automaton of balanced strings with a nesting depth of exactly `depth`, which must be 1 or more."""
     check_kind("depth", depth, Integral, "a whole number")
     if depth < 1:
-        raise ValueError(f"depth: expected a nesting depth of at least 1, got {depth}; bounded_dyck(0) gives depth 0")
+        raise ValueError(f"depth: expected a nesting depth of at least 1, got {depth}; choose 1 or more")
     # D_n contains D_(n-1), so the strings of depth exactly n are the difference of the two languages.
     return bounded_dyck(depth) - bounded_dyck(depth - 1)
 

@@ -144,8 +144,9 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
 def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     """Reject a registered model if its settings and weights do not determine its answers.
 
-    A certificate identifies a model by its settings and weights alone. For example, the epsilon of a norm is an
-    attribute that no weight contains. For models that are not registered, the provers make such checks.
+    A certificate identifies a model by its settings and weights alone, so nothing else may change the answers. For
+    example, no setting and no weight contains the epsilon of a norm, but a changed epsilon would change answers. For
+    models that are not registered, the provers make such checks.
     """
     kind = type(model)
     if not MODELS.has_member(kind):

@@ -118,8 +118,8 @@ class Learned(NamedTuple):
         if ours == total or wilson_interval(ours, total)[0] > max(baseline, (baseline + trained) / 2):
             return None
         return (
-            f"on {total:,} held-out labels the machine is right on {percent(ours / total)}, which is not clearly more "
-            f"than halfway from the baseline {best!r} ({percent(baseline)}) to the machine's accuracy in training "
+            f"on {total:,} held-out labels the machine is right on {percent(ours / total)}, which is not clearly above "
+            f"the midpoint between the baseline {best!r} ({percent(baseline)}) and the machine's accuracy in training "
             f"({percent(trained)}); give more examples, or check separator and labels"
         )
 

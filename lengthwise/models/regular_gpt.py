@@ -169,7 +169,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
 
     @property
     def pad_block(self) -> int:
-        """Return the chunk size of the lowest level, so that inserted pads keep its chunks whole."""
+        """Return the chunk size of the lowest level. Blocks of this many inserted pads split no chunk."""
         return self.tree.chunk_size_at(0)
 
     @property

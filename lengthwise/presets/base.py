@@ -24,7 +24,9 @@ class GoalPreset(NamedTuple):
     sized_by_answers: frozenset[str] = frozenset()
 
     def models_for(self, num_answers: int) -> list[Settings]:
-        """Return the changes of each attempt for a task with this number of answers.
+        """Return the changed model settings of each attempt, with sizes that suffice for this number of answers.
+
+        Each setting in `sized_by_answers` is raised to the number of answers if it is smaller.
 
         Example:
             >>> GoalPreset({}, ({"d_model": 64}, {"d_model": 128}), frozenset({"d_model"})).models_for(120)

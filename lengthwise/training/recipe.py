@@ -323,7 +323,10 @@ class Recipe(Description):
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
     def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
-        """Return the odds of each of `lengths` at a step, if training has reached the first `num_reached` of them."""
+        """Return the odds with which each of `lengths` is drawn at a training step.
+
+        If lengths grow during training, the first `num_reached` lengths have been reached.
+        """
         if self.rise is not None:
             current = max((length for length in lengths if length <= self.risen_at(step)), default=lengths[0])
             return [float(length == current) for length in lengths]

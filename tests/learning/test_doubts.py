@@ -71,7 +71,7 @@ def test_a_machine_that_memorized_its_training_labels_is_not_confirmed(
     )
     assert (learned.doubt is None) == is_confirmed
     if not is_confirmed:
-        assert "right on 60.00 %, which is not clearly more than halfway from the baseline" in str(learned)
+        assert "right on 60.00 %, which is not clearly above the midpoint between the baseline" in str(learned)
 
 
 def test_a_handful_of_held_out_labels_confirms_no_machine(monkeypatch) -> None:

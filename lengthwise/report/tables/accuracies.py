@@ -35,8 +35,8 @@ COLUMNS = {
     "at step": (
         f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
         "(If a task has no strings of these lengths, its longest strings are used.) For each solved run, take the "
-        'first test from which on no test has an error. The column contains the steps of these tests, or "-" if the '
-        "cell has no such test"
+        "first test such that neither it nor a later test has an error. The column contains the steps of these tests, "
+        'or "-" if the cell has no such test'
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": (

@@ -89,9 +89,14 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     lengths = {point.length for point in row.dense.points}
     if len(lengths) == 1:
         return f"{strings} independent strings of length {lengths.pop():,}, the same for all runs."
+    if every == 1:
+        return (
+            f"For each length from {low:,} to {high:,} at which the task has strings, {strings} strings are drawn "
+            "independently."
+        )
     return (
-        f"Independent strings: {strings} new strings are drawn for each length from {low:,} to {high:,} at which the "
-        f"task has strings{f'; the lengths are at least {every} apart' if every > 1 else ''}."
+        f"Lengths at which the task has strings are chosen from {low:,} to {high:,}, at least {every} apart. For each "
+        f"of these lengths, {strings} strings are drawn independently."
     )
 
 

@@ -42,7 +42,7 @@ class RunRow(NamedTuple):
 
     @property
     def baseline(self) -> float:
-        """The highest score of a constant answer at any balanced length of the dense range."""
+        """The highest score of a constant answer over all lengths of `dense`."""
         return max((point.baseline for point in self.dense.points), default=math.nan)
 
     @property
