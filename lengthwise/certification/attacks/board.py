@@ -24,7 +24,10 @@ A model reads this number of symbols in about 0.3 s.
 """
 
 MAX_CONFIRMED = 16
-"""The largest number of wrongly answered strings of one batch that the model reads again one by one."""
+"""The largest number of wrongly answered strings of one batch that the model reads again one by one.
+
+Strings with tails (`Batch`) are counted apart from strings without tails.
+"""
 
 MAX_PAIRS_OF_SHRINKING = 1 << 24
 """The largest number of pairs of positions that a model may process to shorten a string.
@@ -36,7 +39,10 @@ NUM_WEAKEST = 64
 """The number of strings with the smallest margins that are kept for hill climbing."""
 
 NUM_WEAKEST_PER_BATCH = 4
-"""The number of strings of one batch that may be kept, so that one family does not fill the list."""
+"""The number of strings of one batch that may be kept, so that one family does not fill the list.
+
+Strings with tails (`Batch`) are counted apart from strings without tails.
+"""
 
 
 class Batch(NamedTuple):

@@ -49,7 +49,7 @@ class Grid(NamedTuple):
         if bits > MAX_ID_BITS:
             raise ValueError(
                 f"num_tokens: expected contextual IDs of at most {MAX_ID_BITS:,} bits, got {bits:,.0f} bits = "
-                "(num_tokens + 1) * token_dim * log2(num_bins); take fewer intervals, tokens or dimensions"
+                "(num_tokens + 1) * token_dim * log2(num_bins); lower num_bins, num_tokens or token_dim"
             )
         whole_number("num_tokens", self.num_tokens, 1, self.base)  # there are `base` different tokens
         return self
