@@ -194,7 +194,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
     if count > MAX_VALUES:
         raise ValueError(
             f"num_bins: expected at most {MAX_VALUES:,} contextual IDs, got {count:,} = "
-            "2 * num_bins ** ((num_tokens + 1) * token_dim); take fewer intervals, tokens or dimensions"
+            "2 * num_bins ** ((num_tokens + 1) * token_dim); lower num_bins, num_tokens or token_dim"
         )
     return grid
 
