@@ -233,7 +233,7 @@ def _page(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> 
         "lower bound counts only products with weight matrices, not the products of attention. It assumes the "
         f"measured rate of one large matrix product: {trillions['float32']} TFLOP/s in float32 and "
         f"{trillions['bfloat16']} TFLOP/s in bfloat16. *Hours of all steps*: the time of all steps of the preset in "
-        "column *net*. RegularGPT 64/6 has chunks of 64 tokens and 6 layers for each level. Preset "
+        "column *net*. RegularGPT 64/6 has chunks of 64 tokens and 6 layers for each level of its tree. Preset "
         "`chi2023-language` has 50,000 steps of 32 strings of 512 tokens, as in Chi et al. (2023). Preset "
         "`xu2024-language` has 600,000 steps of 24 strings of 1,024 tokens. In Xu and Sato (2024), a step has 480 "
         "strings.",

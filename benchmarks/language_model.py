@@ -312,14 +312,14 @@ def _page(costs: list[Cost], rate: float, where: dict[str, str]) -> str:
     parts = [
         "# Speed of language models",
         "The table compares the CPU time of a training step of RegularGPT with and without a dense mask, and of our "
-        "transformer and a GPT-2 like nanoGPT.",
+        "transformer and a plain GPT-2 in the manner of nanoGPT.",
         markdown_table(header, rows),
         f"Entries are CPU times of a training step on windows of T={size.length} tokens with V={size.vocab_size:,} "
         "different tokens. D is the width, H the number of heads, and B the batch size. RegularGPT has chunk size "
-        f"C={size.chunk_size} and K={size.thickness} layers for each level. *The same, a dense mask*: the same net "
-        "with torch's attention and a [T, T] mask. *Recomputed*: activations after attention are not kept for the "
-        f"gradient but computed again (setting `activations`). Our transformer of {size.thickness} layers is compared "
-        "with a plain GPT-2 like nanoGPT. Before the measurement, a check showed that the two nets in each pair of "
+        f"C={size.chunk_size} and K={size.thickness} layers for each level of its tree. *The same, a dense mask*: the "
+        "same net with torch's attention and a [T, T] mask. *Recomputed*: activations after attention are not kept "
+        f"for the gradient but computed again (setting `activations`). Our transformer of {size.thickness} layers is "
+        "compared with the plain GPT-2. Before the measurement, a check showed that the two nets in each pair of "
         "rows have equal logits and gradients. There is one torch thread. The nets of a pair ran in alternation, and "
         "times are minima over their steps. *MB*: memory that a forward and a backward pass add to a fresh process. "
         "*Share of the bound*: a lower bound on the time of a step, divided by the measured time. The lower bound "

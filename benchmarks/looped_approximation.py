@@ -215,25 +215,25 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         markdown_table(header, [_line(m) for m in measured]),
         "- *1/δ*: the number of intervals into which the grid divides [0, 1], the range of a token.\n"
         f"- *One block*: the network of Theorem 3.7, in all rows with {_sizes(sizes['one block'])}.\n"
-        "- *With factors*: the network of Theorem 4.2. In every loop, each output has its own factor. Besides the "
-        f"factors, it has {_sizes(sizes['with factors'])}.\n"
+        "- *With factors*: the network of Theorem 4.2. Each loop has its own factors, one for each number that the "
+        f"network outputs. Besides the factors, it has {_sizes(sizes['with factors'])}.\n"
         "- *Loops in the theorem*: the number of loops for which the theorem states its bound, 2 + 2 / δ⁴.\n"
-        "- *Different tokens alone*: the input has two tokens, so the grid consists of cubes. The entry is the error "
-        "from cubes in which the two tokens are in different intervals. The other cubes, with both tokens in one "
-        "interval, have a fraction δ of the volume. On these cubes, the proof allows any answer. They cause the "
-        "largest term, of order √δ, of the bound and of the error.\n"
+        "- *Different tokens alone*: the input has two tokens, and a cube of the grid is an interval for each token. "
+        "The entry is the error from cubes in which the two tokens are in different intervals. The other cubes, with "
+        "both tokens in one interval, have a fraction δ of the volume. On these cubes, the proof allows any answer. "
+        "They cause the largest term, of order √δ, of the bound and of the error.\n"
         "- *Bound*: the theorem's bound. Its term of order √δ is 1.5 √2 √δ, where 1.5 √2 is the largest distance "
         "between an output of the network and a value of the function. Bound and error neglect the gaps between the "
         "intervals that the network tells apart. A gap is a thousandth of an interval here, and can be arbitrarily "
         "narrow.",
         "```console\npython benchmarks/looped_approximation.py --save\n```",
         "Xu and Sato (2024) bound the distance of a looped transformer of fixed size from a continuous "
-        "permutation-equivariant function. The bound uses three moduli of continuity and the number of loops. This "
-        "page runs networks like the networks in the proofs. Their weights are [closed-form](../looped.md), and they "
-        "run exactly, in integers, on all cubes of the grid. There are two tokens n and m of one number each, and "
-        "f(x)_n = s(x_n) + s(x_m) / 2 with the bump s(x) = (1 - cos 2πx) / 2. The bound uses the known moduli of this "
-        "function: sin πt for a token, half of sin πt for its context, and 1.5 √2 sin(πt / √2) for the sequence. "
-        "Nothing is trained.",
+        "permutation-equivariant function. The bound uses three [moduli of continuity](looped-moduli.md) and the "
+        "number of loops. This page runs networks like the networks in the proofs. Their weights are "
+        "[closed-form](../looped.md). The networks run exactly, in integers, on all cubes of the grid. There are two "
+        "tokens n and m of one number each, and f(x)_n = s(x_n) + s(x_m) / 2 with the bump s(x) = (1 - cos 2πx) / 2. "
+        "The bound uses the known moduli of this function: sin πt for a token, half of sin πt for its context, and "
+        "1.5 √2 sin(πt / √2) for the sequence. Nothing is trained.",
         _conclusions(measured),
         "## Moduli by search",
         "`lengthwise.analysis.continuity` searches for pairs of inputs whose outputs differ most. Its results are "

@@ -293,8 +293,8 @@ LEARN: Mapping[str, Any] = {
     "unit": "strings",
     "sizes": STRINGS,
     "reason": (
-        "The peer trusts every label. This package allows for wrong labels, "
-        "compiles the machine to a net, and proves the net. The proof and the tests of the net alone take {floor} ms."
+        "The peer trusts every label. This package allows for wrong labels, compiles the machine to a net, and "
+        "proves the net. By themselves, the proof and the tests of the net take {floor} ms."
     ),
 }
 FIRE_REASON = (

@@ -67,9 +67,8 @@ def summary(run: Run, result: Analysis) -> str:
     return (
         f"Run {run.spec.id}, trained at lengths up to {trained_to:,}, was analyzed on {num_strings:,} random strings "
         f"of {length:,} symbols. The net answers {result.num_right:,} of {result.num_graded:,} correctly. The monoid "
-        f"of its task has {result.blocks.monoid.size:,} elements. At {one_each} of {len(result.levels)} levels, there "
-        "is a clustering distance at which each cluster of states corresponds to one element that occurs there, and "
-        "each element to one cluster."
+        f"of its task has {result.blocks.monoid.size:,} elements. At {one_each} of {len(result.levels)} levels, some "
+        "clustering distance gives exactly one cluster of states for each element that occurs at the level."
     )
 
 

@@ -26,8 +26,8 @@ from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
 _DOTS = (
-    "A dot shows the weakest level among the certificates of the finished seeds. A cell without a dot has a seed "
-    "that is refuted, or that is only tested."
+    "A dot shows the weakest level among the certificates of the finished seeds. In a cell without a dot, the net of "
+    "at least one seed is refuted or only tested."
 )
 _OVERFLOW = (
     "the share of strings of {lengths} symbols on which states become infinite or NaN, averaged over cells. The "
@@ -41,7 +41,7 @@ _STRUCTURED = (
     "the lowest accuracy on any family of structured strings, averaged over runs and cells. Structured strings, such "
     "as constant or periodic strings, are hardly ever drawn by random sampling"
 )
-_NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
+_NO_DOTS = "In each cell, the net of at least one seed is refuted or only tested."
 
 
 def _checked(outcomes: Sequence[Outcome]) -> str:

@@ -27,7 +27,7 @@ from lengthwise.runs.provenance import versions
 from lengthwise.runs.result import RunResult
 
 _SCORED = {
-    "balanced": ["Accuracies are for final answers, at lengths at which every class can occur."],
+    "balanced": ["Accuracies are for final answers, at lengths at which every answer of the task can occur."],
     "legal": ["Accuracies count final answers at all lengths, including lengths at which only one answer can occur."],
     "error": [],
     "attempts": [],
@@ -35,7 +35,9 @@ _SCORED = {
         "Perplexities are for the last tokens of chunks of the test split. These are the same tokens at all lengths "
         "and for all models, so differences between models or lengths are far more certain than the perplexities."
     ],
-    "search": ["Accuracies are for final answers of the chosen runs, at lengths at which every class can occur."],
+    "search": [
+        "Accuracies are for final answers of the chosen runs, at lengths at which every answer of the task can occur."
+    ],
 }
 
 NO_RESULT = "no recorded result, because it has not been run yet or has diverged (early records omit diverged runs)"
@@ -54,7 +56,7 @@ _MACHINE_COLUMNS = {
     "CPU s": "CPU seconds of one certificate, tests included",
 }
 
-_GRID_STATES = "the number of classes of the messages that a net passes from each row of its table to the next"
+_GRID_STATES = "the number of classes of messages. A net passes a message from each row of its table to the next"
 
 _NO_STUDY = "The results and pictures that need all runs of this experiment are left out until each run has a result."
 

@@ -17,8 +17,8 @@ MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "pa
 
 COLUMNS = {
     "error": (
-        "squared error of the last answer of a prompt, averaged over runs. This answer follows all other examples. "
-        "The error is divided by the dimension of the inputs, as in the paper's code"
+        "squared error of the last answer of a prompt, averaged over runs. Before this answer, the net reads all "
+        "other points and their values. The error is divided by the dimension of the inputs, as in the paper's code"
     ),
     "95 % interval": "Student's interval over the seeds of the cell",
     "lowest run": "the lowest error of any run",

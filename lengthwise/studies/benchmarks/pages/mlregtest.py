@@ -64,8 +64,8 @@ def _headline(size: int, results: Sequence[LearnedLanguage]) -> str:
     return (
         f"From {size:,} strings, `lengthwise learn` finds the right machine for "
         f"{sum(one.is_right for one in results)} of {len(results)} languages of MLRegTest.\n"
-        f"On random strings of 20-29 symbols, the machines have a mean accuracy of {percent(short)}. On pairs of such "
-        f"strings that differ by one symbol, the mean accuracy is {percent(pairs)}."
+        f"On random strings of 20-29 symbols, the machines have a mean accuracy of {percent(short)}. On pairs of "
+        f"strings that differ by one symbol and also have 20-29 symbols, it is {percent(pairs)}."
     )
 
 

@@ -31,8 +31,8 @@ _HEADLINE = (
     "Language models of this size do not show whether RegularGPT learns to look only at a local window of tokens.\n"
     "For the transformer with ALiBi and the nets of RegularGPT on this page, half of the gradient of the predicted "
     "token lies in the newest few tokens, at all lengths of the text. The reach of the other half grows with this "
-    "length. Only for net *16/3, at most 2 levels* does the growth end, because two levels of this net reach at most "
-    "766 tokens."
+    "length. The growth ends only for net *16/3, at most 2 levels* (chunk size 16, 3 layers for each level): two "
+    "levels of its tree reach at most 766 tokens."
 )
 
 

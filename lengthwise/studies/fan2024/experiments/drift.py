@@ -54,9 +54,9 @@ def drift(scale: Scale = "small") -> Experiment:
         about=(
             "Nets on Sum(5) add a digit k modulo 5 by rotating their state by about k fifths of a turn, and the "
             "errors of these rotations accumulate.\n"
-            "The accumulated error is about the same for all strings of one length. So most wrong answers at a "
-            "length differ from the right answer by the same one or two amounts. Guesses would be spread over all "
-            "remainders.\n"
+            "The accumulated error is about the same for all strings of one length. So at each length, most of a "
+            "net's wrong answers differ from the right answers by the same amount, or by one of two amounts. Guesses "
+            "would be spread over all remainders.\n"
             "*Ours* is the layer in the published code of Fan et al. (2024). After 300 symbols, its states have "
             "turned too far, by at least about half the angle between neighboring remainders. Meanwhile, the states "
             "of different remainders come closer to each other."

@@ -267,10 +267,10 @@ def sensitivity(scale: Scale = "small") -> Experiment:
             "with the column norm of the published code. With the column norm of eq. (6) in the paper, they are "
             "{cells[S=8, p=1.0][columns of eq. (6)][mean]}, {cells[S=8, p=1.2][columns of eq. (6)][mean]} and "
             "{cells[S=8, p=2.0][columns of eq. (6)][mean]}.\n"
-            "For the same values of p, the best test accuracies at 500 symbols, over both norms, are "
+            "With these three values of p, the best test accuracies at 500 symbols are "
             "{cells[S=8, p=1.0][*][best test]}, {cells[S=8, p=1.2][*][best test]} and "
-            "{cells[S=8, p=2.0][*][best test]}. A net that always gives the most frequent answer has an expected "
-            "best test accuracy of {cells[S=8, *][*][guesses]}."
+            "{cells[S=8, p=2.0][*][best test]} (with two numbers if the norms differ). A net that always gives the "
+            "most frequent answer has an expected best test accuracy of {cells[S=8, *][*][guesses]}."
         ),
         about="The task is Sum(5), and the recipe is the same as on the page on [Table 2](linear-rnn-table-2.md) of "
         "the paper.",

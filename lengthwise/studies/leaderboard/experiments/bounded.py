@@ -68,7 +68,7 @@ def proved(scale: Scale = "small") -> Experiment:
             "last one.",
             "Optimizer, learning rates, noise and lengths were chosen by trials on Tomita 1, *no c*, *all symbols "
             "equal* and *ab occurs*, with seed 0.",
-            "A bound is at most 4,096 symbols, because the prover does not try larger lengths.",
+            "No net is proved right beyond 4,096 symbols, because the prover does not try larger lengths.",
         ),
         cells=[
             Cell(

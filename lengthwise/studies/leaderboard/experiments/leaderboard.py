@@ -92,7 +92,8 @@ LIKELIHOOD_NOTE = (
     "*Finite machine, likelihood* is trained by Baum-Welch steps, which have no learning rate. With all prefixes, it "
     f"reads {LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last "
     f"answers, it reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} strings, "
-    "whose lengths grow from 1 to at most 20 symbols as it learns. Both numbers of symbols are within the budget."
+    "whose lengths grow from 1 to at most 20 symbols as it learns. In both cases, it reads at most as many symbols "
+    "as the budget allows."
 )
 
 EVERY = 9
@@ -181,9 +182,9 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "On D_n and Tomita n, most strings outside the language are near misses. These tasks are measured at "
             "lengths at which both answers occur.",
             LENGTHS_NOTE,
-            "Nets are measured in float32, as they were trained. RNNs have ReLU, so their states may grow without "
-            "bound. If states overflow on a string, the answer counts as wrong, although the same net may be right in "
-            "float64.",
+            "Nets are measured in float32, as they were trained. The nets of column *RNN* have ReLU, so their states "
+            "may grow without bound. If states overflow on a string, the answer counts as wrong, although the same "
+            "net may be right in float64.",
             f"Random languages have {NUM_STATES} states and {NUM_SYMBOLS} symbols. {about_monoids(NUM_RANDOM)}",
         ),
         cells=[

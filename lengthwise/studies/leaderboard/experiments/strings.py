@@ -58,18 +58,18 @@ def strings(scale: Scale = "small") -> Experiment:
             "is followed by queries for all symbols of its answer, one by one, and all queries are supervised. A net "
             "reads 2.5 million symbols (reverse, sort) to 3.7 million (duplicate).",
             "For each string, one symbol of the answer is drawn uniformly and measured. So the score estimates the "
-            "mean, over strings, of the share of right symbols in the answer. *Solved* means that no measured symbol "
-            "was wrong. Delétang et al. average over the symbols of all strings, so long answers count more. This "
-            "matters for stack manipulation and binary addition, whose answers differ in length. At 41 letters, a net "
-            "that is right only on the first 20 symbols scores 72.8 % (stack) and 69.7 % (addition) here. By the "
+            "share of right symbols in an answer, averaged over strings. *Solved* means that no measured symbol was "
+            "wrong. Delétang et al. average over the symbols of all strings, so long answers count more. This "
+            "matters for stack manipulation and binary addition, whose answers differ in length. At 41 letters, a "
+            "net that is right only on the first 20 symbols scores 72.8 % (stack) and 69.7 % (addition) here. By the "
             "method of Delétang et al., this net scores 67.3 % (stack) and 67.1 % (addition).",
             "Column *paper*: the best accuracy, in percent, of all runs of Delétang et al. at lengths 42 to 500. "
             "Their training strings have up to 40 letters. Their runs have 10 seeds, three learning rates, and a "
             "million steps of 128 strings. Their transformers are bidirectional, with five position encodings.",
             f"*Fits*: every run is right on at least {100 * FIT[1]:.0f} % of the strings of {FIT[0]} letters, the "
             "longest training strings.",
-            "In sorting, the position of the queried symbol determines most of the answer (see the shallow baselines "
-            "below). Compared with these baselines, the paper's 91.9 for a transformer is low.",
+            "In sorting, it is often right to answer with the most frequent symbol at the queried position (see the "
+            "shallow baselines below). Compared with these baselines, the paper's 91.9 for a transformer is low.",
         ),
         cells=[
             Cell(

@@ -65,9 +65,9 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
             "transformers are trained for 781,250 steps on strings of 60 letters from an alphabet of 26, and "
             "measured on such strings. Looped transformers have no built-in table. The grid recurrence has the table "
             "built in, and learns only the rule of its cells. The paper's edit distance has costs of 2 for an "
-            "omitted or inserted letter, 3 for a replaced letter, and 1 at the border. In row *Levenshtein*, all "
-            "costs are 1. In *LCS*, the longest common subsequence, the second string is up to 3 letters shorter "
-            "than the first.",
+            "omitted or inserted letter, 3 for a replaced letter, and 1 for a letter that is omitted or inserted at "
+            "the start. In row *Levenshtein*, all costs are 1. In *LCS*, the longest common subsequence, the second "
+            "string is up to 3 letters shorter than the first.",
             "Selection: sizes, learning rate and steps were chosen by whether training succeeded, also on these "
             "seeds. The net for LCS has 4 classes of messages, because one of two nets with 8 classes was not proved. "
             "The net for Levenshtein has 8 classes.",

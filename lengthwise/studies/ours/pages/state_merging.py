@@ -22,9 +22,9 @@ from lengthwise.studies.ours.experiments.state_merging import (
 
 COLUMNS = {
     "exact": (
-        "machines that agree with the target on all strings whose transitions in the target also occur in examples. A "
-        "search of all pairs of states that the machine and the target reach together decides this for all such "
-        "strings"
+        "machines that answer like the target, except on strings on which the target takes a transition that no "
+        "example takes. A search decides this: it visits all pairs of states that the machine and the target reach "
+        "together"
     ),
     "indistinguishable": (
         "other machines that answer every example like the target, and whose description in bits is not longer than "
@@ -118,22 +118,22 @@ def _lines(group: Sequence[Outcome]) -> list[list[str]]:
 
 def _protocol(size: Size) -> str:
     return (
-        "Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly. The number of states times the "
-        f"number of symbols is at most {MAX_TRANSITIONS}, because larger machines have too few labels for each "
+        "Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly. The number of states times "
+        f"the number of symbols is at most {MAX_TRANSITIONS}, because larger machines have too few labels for each "
         "transition. There are two answers. Each answer belongs to more than 30 % of the states. The examples are "
         f"{size.examples:,} uniform strings of 1 to {LONGEST} symbols with one label each, or {size.traces} such "
-        "strings with a label for each symbol. Fresh strings have up to twice this length.\n"
+        f"strings with a label for each symbol. Fresh strings have 1 to {2 * LONGEST} symbols.\n"
         "\n"
         "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. The "
         f"examples are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label "
         f"each. In {whole_percent(SHARE_REJECTED)} of the traces, an error occurs at a uniformly drawn position, and "
         "uniformly drawn tokens follow it.\n"
         "\n"
-        "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated string "
-        f"only once. The budget of the search is {size.budget:.0f} CPU seconds, and a step that has begun is finished. "
-        f"RPNI and EDSM are stopped after about {BASELINE_SECONDS:.0f} CPU seconds. If a machine of RPNI or EDSM lacks "
-        "a transition, it gives the most frequent answer from this symbol on. There is one seed. Settings were chosen "
-        "by trials on machines from the same distributions."
+        "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated "
+        f"string only once. The search has a budget of {size.budget:.0f} CPU seconds. It may take longer, because it "
+        f"finishes a step that it has begun. RPNI and EDSM are stopped after about {BASELINE_SECONDS:.0f} CPU "
+        "seconds. If a machine of RPNI or EDSM lacks a transition, it gives the most frequent answer from this "
+        "symbol on. There is one seed. Settings were chosen by trials on machines from the same distributions."
     )
 
 

@@ -30,10 +30,10 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
         "entries are lower bounds.",
         f"*Accuracy*: the accuracy of final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean "
         "distance between two sequences of embeddings, which both lie in the box that the embeddings of symbols "
-        "span. An entry is the largest change of the logits that was found, in the 2-norm. For each distance, "
-        f"there are {size.num_starts} searches from random pairs. Up to {size.num_starts} more searches begin at "
-        "two points on the segment between the two inputs of a pair that was found for a larger distance. A "
-        f"search has {size.num_steps} steps of gradient ascent.",
+        "span. An entry is the largest change of the logits that was found, in the 2-norm. For each distance, there "
+        f"are {size.num_starts} searches from random pairs. Up to {size.num_starts} more searches use pairs of inputs "
+        "that were found for larger distances. Each begins at two points on the segment between the inputs of such a "
+        f"pair. A search has {size.num_steps} steps of gradient ascent.",
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
     return StudyPage(sections, {f"{stem}.svg": chart.to_dict()}, headline=_headline(study))
