@@ -298,9 +298,9 @@ LEARN: Mapping[str, Any] = {
     ),
 }
 FIRE_REASON = (
-    "Beyond 512 positions, FIRE's biases depend on both positions. A net with 32 hidden units computes them, with 160 "
-    "multiplications for each pair of positions. Attention itself has 256 multiplications for each pair, in fast "
-    "matrix products."
+    "Beyond 512 positions, the bias of FIRE for a pair of positions depends on both positions. A net with 32 hidden "
+    "units computes them, with 160 multiplications for each pair of positions. Attention itself has 256 "
+    "multiplications for each pair, in fast matrix products."
 )
 RE2_REASON = (
     "Both look up one state for each symbol. Ours reads a number of eight bytes for each symbol, the peer one byte."

@@ -30,7 +30,7 @@ _DOTS = (
     "at least one seed is refuted or only tested."
 )
 _OVERFLOW = (
-    "the share of strings of {lengths} symbols on which states become infinite or NaN, averaged over cells. The "
+    "the share of strings on which states become infinite or NaN, at lengths {lengths}, averaged over cells. The "
     "answers to such strings count as wrong"
 )
 _OURS = (

@@ -26,8 +26,8 @@ LEVELS = {
 
 COUNT_COLUMNS = {
     "independently checked": (
-        'how many proofs a second program, the separate checker, accepted. "Not run on N": the checker was not run on '
-        "N proofs, whose certificates have an earlier format"
+        'the number of proofs that a second program, the separate checker, accepted. "Not run on N": the checker was '
+        "not run on N proofs, whose certificates have an earlier format"
     ),
     "right up to": "the length in symbols up to which all runs of level *bounded* are proved right",
     "length of counterexample": "the number of symbols of the string that a refuted net answers wrongly",

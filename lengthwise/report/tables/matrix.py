@@ -261,7 +261,7 @@ CSV_COLUMNS = {
     "structured": "the lowest accuracy on any family of structured strings, averaged over runs",
     "fits": f"runs whose final training loss is below {LOW_LOSS}",
     "solved": "runs without an error at any scored length",
-    "overflowed": "the share of strings of the scored lengths on which states become infinite or NaN",
+    "overflowed": "the share of strings on which states become infinite or NaN, at scored lengths",
     "chance": "accuracy of the best constant answer, averaged over scored lengths",
     **{level: f"the number of runs with a certificate of level {level}" for level in LEVELS},
     "errors": "the length of each refuting string in symbols, by seed",

@@ -78,13 +78,13 @@ def _scores(
 def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     (low, high), every = plan.dense, plan.dense_every
     strings = span([point.num_strings for point in row.dense.points])
-    apart = f", at lengths at least {every} apart," if every > 1 else ""
+    apart = f" The measured lengths are at least {every} apart." if every > 1 else ""
     if row.dense.protocol == "one-pass":
         return (
-            f"In one pass, the net reads {strings} random strings. Prefixes of {low:,} to {high:,} symbols{apart} "
-            "count as random strings of these lengths, because in these tasks prefixes of random strings have the same "
-            "distribution as random strings. All lengths are measured on prefixes of the same strings, so the scores "
-            "at different lengths are not independent of one another."
+            f"In one pass, the net reads {strings} random strings. Prefixes of {low:,} to {high:,} symbols count as "
+            "random strings of these lengths, because in these tasks prefixes of random strings have the same "
+            f"distribution as random strings.{apart} All lengths are measured on prefixes of the same strings, so the "
+            "scores at different lengths are not independent of one another."
         )
     lengths = {point.length for point in row.dense.points}
     if len(lengths) == 1:

@@ -58,8 +58,8 @@ def drift(scale: Scale = "small") -> Experiment:
             "net's wrong answers differ from the right answers by the same amount, or by one of two amounts. Guesses "
             "would be spread over all remainders.\n"
             "*Ours* is the layer in the published code of Fan et al. (2024). After 300 symbols, its states have "
-            "turned too far, by at least about half the angle between neighboring remainders. Meanwhile, the states "
-            "of different remainders come closer to each other."
+            "turned too far, by about half of the angle between the states of neighboring remainders, or by more. "
+            "Meanwhile, the states of different remainders come closer to each other."
         ),
         notes=(
             "The nets come from row Sum(5) of `linear-rnn/table-2`: two seeds, 2,000 steps. In the picture and in the "

@@ -34,8 +34,8 @@ def feedback(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
         about=(
-            'A net reads its own last answer through the matrix W_x. The note "update on rnn memorization" sets W_x to '
-            "0; this page measures the benefit of W_x.\n"
+            'A net reads its own last answer through the matrix W_x. The note "update on rnn memorization" (2023; '
+            "see [memorization](../memorization.md)) sets W_x to 0; this page measures the benefit of W_x.\n"
             "The words are all binary words up to period 8. Words that differ by a rotation or by an exchange of the "
             "two symbols count once."
         ),

@@ -86,8 +86,9 @@ def standard(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Learning to repeat words: standard RNNs compared with linear RNNs",
         about=(
-            'The note "update on rnn memorization" claims that an RNN that is trained on one string for long enough '
-            "generates nothing else. This page tests the claim for standard RNNs, which have tanh, and for linear RNNs."
+            'The note "update on rnn memorization" (2023; see [memorization](../memorization.md)) claims that an RNN '
+            "that is trained on one string for long enough generates nothing else. This page tests the claim for "
+            "standard RNNs, which have tanh, and for linear RNNs."
         ),
         study=lambda root: study(size),
     )
