@@ -43,8 +43,8 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Benchmark: the regular languages of FLaRe",
         about=(
-            "Nets are trained to recognize regular languages on strings of at most 40 symbols, and are tested on "
-            "random strings of up to 500 symbols and on a few strings of 10,000 symbols."
+            "Nets learn to recognize regular languages from strings of at most 40 symbols, and are tested on random "
+            "strings of up to 500 symbols and on a few strings of 10,000 symbols."
         ),
         notes=PROTOCOL,
         cells=[

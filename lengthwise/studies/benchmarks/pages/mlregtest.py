@@ -22,8 +22,10 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
         "for strings of 20-29 symbols, L for 31-50 symbols, R for random strings, and A for pairs of strings that "
         "differ by one symbol. *Machine is right* counts learned machines that accept exactly the nonempty strings "
         "of the language. *Confirmed* counts machines that held-out training strings confirm: a machine is right on "
-        "all of them, or clearly more accurate on them than simple baselines. `learn` also returns a net that "
-        "computes the machine. *Proved* counts nets that are proved to answer every string like the machine.",
+        "all of them, or its accuracy on them is clearly above a threshold. The threshold is halfway from the "
+        "accuracy of the best simple baseline on these strings to the machine's accuracy in training. `learn` also "
+        "returns a net that computes the machine. *Proved* counts nets that are proved to answer every string like "
+        "the machine.",
         "## By the learner's own doubt",
         "`learn` reports a doubt if held-out training strings do not confirm its machine.",
         markdown_table(

@@ -29,9 +29,9 @@ _CONTROLS_HEADLINE = (
     "On Sum(5), with the published learning rate, {cells[Sum(5)][the code's, 8,000 steps][solved]} nets make no "
     "error on random strings of 41 to 500 symbols after 8,000 steps, and "
     "{cells[Sum(5)][the code's, 2,000 steps][solved]} after 2,000 steps.\n"
-    "On Sum(5), the best test accuracy at 500 symbols, averaged over two nets, is "
-    "{cells[Sum(5)][the code's, 8,000 steps][best test]} at the learning rate of the published code of Fan et al. "
-    "(2024) after 8,000 steps, and {cells[Sum(5)][the code's, 2,000 steps][best test]} after 2,000 steps (the paper: "
+    "On Sum(5), the best test accuracies at 500 symbols are averaged over two nets. At the learning rate of the "
+    "published code of Fan et al. (2024), this average is {cells[Sum(5)][the code's, 8,000 steps][best test]} after "
+    "8,000 steps and {cells[Sum(5)][the code's, 2,000 steps][best test]} after 2,000 steps (the paper: "
     "{cells[Sum(5)][the code's, 8,000 steps][paper]}). At ten times this learning rate, 0.001, the average is "
     "{cells[Sum(5)][0.001, 8,000 steps][best test]} after 8,000 steps. If the learning rate falls from 0.001 to 0, "
     "the average is {cells[Sum(5)][0.001 falling, 2,000 steps][best test]} after 2,000 steps.\n"
@@ -83,8 +83,8 @@ def controls(scale: Scale = "small") -> Experiment:
 
 
 _LAYERS_HEADLINE = (
-    "With transition blocks of 4 x 4, {share[b=4, layers: *][*][fits][yes]} nets fit strings of 40 symbols of "
-    "Sum(5), whether they have 1, 2 or 4 layers.\n"
+    "With transition blocks of 4 x 4, {share[b=4, layers: *][*][fits][yes]} nets with 1, 2 or 4 layers fit strings "
+    "of 40 symbols of Sum(5).\n"
     "With blocks of 2 x 2, {share[b=2, layers: 1][*][fits][yes]} nets with one layer fit, and "
     "{share[b=2, layers: 2 | b=2, layers: 4][*][fits][yes]} nets with 2 or 4 layers fit.\n"
     "{cells[*][*][solved]} nets are right on all measured strings of 41-500 symbols."

@@ -81,8 +81,8 @@ def _headline(outcomes: Sequence[Outcome]) -> str:
     undecided = verdicts[0]["indistinguishable"] + verdicts[0]["shorter"]
     others = " and ".join(f"{name} in {counts['exact']}" for name, counts in zip(BASELINES, verdicts[1:], strict=True))
     return (
-        "With up to 5 % wrong labels, `lengthwise learn` finds the machine that labeled the strings in "
-        f"{verdicts[0]['exact']} of {len(outcomes)} cases, {others}.\n"
+        f"In {verdicts[0]['exact']} of {len(outcomes)} cases with up to 5 % wrong labels, `lengthwise learn` finds the "
+        f"machine that labeled the strings ({others}).\n"
         f"In {undecided} other cases, `learn` finds another machine that explains the examples at least as well as "
         "the machine that labeled the strings."
     )
