@@ -221,7 +221,7 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         "- *Different tokens alone*: the input has two tokens, and a cube of the grid is an interval for each token. "
         "The entry is the error from cubes in which the two tokens are in different intervals. The other cubes, with "
         "both tokens in one interval, have a fraction δ of the volume. On these cubes, the proof allows any answer. "
-        "They cause the largest term, of order √δ, of the bound and of the error.\n"
+        "These cubes cause the largest term, of order √δ, of the bound and of the error.\n"
         "- *Bound*: the theorem's bound. Its term of order √δ is 1.5 √2 √δ, where 1.5 √2 is the largest distance "
         "between an output of the network and a value of the function. Bound and error neglect the gaps between the "
         "intervals that the network tells apart. A gap is a thousandth of an interval here, and can be arbitrarily "

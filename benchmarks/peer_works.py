@@ -299,7 +299,7 @@ LEARN: Mapping[str, Any] = {
 }
 FIRE_REASON = (
     "Beyond 512 positions, the bias of FIRE for a pair of positions depends on both positions. A net with 32 hidden "
-    "units computes them, with 160 multiplications for each pair of positions. Attention itself has 256 "
+    "units computes this bias, with 160 multiplications for each pair of positions. Attention itself has 256 "
     "multiplications for each pair, in fast matrix products."
 )
 RE2_REASON = (

@@ -46,10 +46,10 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
             ],
         ),
         "## Protocol",
-        "Languages are drawn from all 16 classes. Training and test sets are drawn from the languages' automata by "
-        "the protocol of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols in Train, "
-        "TestSR and TestSA, and 31-50 in TestLR and TestLA. Half of the strings in each set are in the language. "
-        "TestSA and TestLA have pairs of strings that differ by one symbol. "
+        "Languages are drawn from all 16 classes of MLRegTest. Training and test sets are drawn from the languages' "
+        "automata by the protocol of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols "
+        "in Train, TestSR and TestSA, and 31-50 in TestLR and TestLA. Half of the strings in each set are in the "
+        "language. TestSA and TestLA have pairs of strings that differ by one symbol. "
         "`lengthwise.tasks.given.mlregtest_sampler` describes the differences from this protocol. MLRegTest's set "
         "Dev is not used. `learn` makes several attempts to find a machine, and begins no further attempt after "
         f"{study.budget:g} CPU seconds. The page has no accuracies of the nets of van der Poel et al., because their "

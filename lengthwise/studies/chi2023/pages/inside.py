@@ -10,8 +10,8 @@ from lengthwise.studies.chi2023.experiments.inside import OURS, Inside, Net
 
 CAPTIONS = {
     "elements": (
-        "Figure 3: outputs of blocks at all levels along their first two principal axes, colored by the monoid element "
-        "of the block's window"
+        "Figure 3: states at all levels along their first two principal axes, colored by the monoid element of the "
+        "state's window"
     ),
     "clusters": "Clusters of each level against the distance that joins states",
     "field": "Figure 4a: share of the answer's gradient that lies at a position or later",

@@ -163,11 +163,11 @@ _TAKEN_ALONE = (
     "the plain loop only on ED (6) at 100 loops, and worse on ED at 5. Five loops are better than two for the plain "
     "loop and timestep on LCS and ED, and for the control on LCS (12), ED (6) and the knapsack. Ten loops are better "
     "than five for timestep and control on LCS (12), for control on the knapsack, and for the plain loop on ED (6). "
-    "More than 10 loops are never better than 10. On ED (6), all three plain loops with 100 loops, and two of the "
-    "three with 50, score below all three with 10. But the intervals of the differences between 10 and 50 loops, and "
-    "between 50 and 100 loops, contain 0. These nets have the same learning rate and steps, and the nets that score "
-    "lower have higher losses. A transformer with 5 layers is better than timestep with 5 loops on LCS. Timestep has "
-    "1.7 times as many parameters as control."
+    "More than 10 loops are never better than 10. On ED (6), all three nets *plain loop* with 100 loops, and two of "
+    "the three with 50, score below all three with 10. But the intervals of the differences between 10 and 50 loops, "
+    "and between 50 and 100 loops, contain 0. These nets have the same learning rate and steps, and the nets that "
+    "score lower have higher losses. A transformer with 5 layers is better than timestep with 5 loops on LCS. "
+    "Timestep has 1.7 times as many parameters as control."
 )
 
 
