@@ -161,7 +161,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "The page also counts certificates, and shows the lengths of strings that nets answer wrongly."
         ),
         notes=(
-            f"Budget, the same for all models: {_ABOUT_RUNS}.",
+            f"Budget, the same for all models except *finite machine, likelihood*: {_ABOUT_RUNS}.",
             _rate_note(entrants),
             f"Some models, such as Mamba, mLSTM and DeltaNet with one reflection, do not fit {HELD_OUT.row} at any of "
             "these learning rates. The rate of such a model has the lowest of several high losses.",

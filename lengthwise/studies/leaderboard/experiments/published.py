@@ -92,12 +92,13 @@ paper on SLiCE (blocks of four, rank four), with entries from the table in the p
 """
 
 NOTES = (
-    "The Transformer of Chi et al. reads in both directions, and has five layers and relative positions. The paper on "
-    "LDRU reports 100 % on 18 of 21 languages up to 500 symbols, for nets that are trained on up to 40 symbols. Its "
-    "arithmetic is evaluated from left to right. On the other three languages, LDRU needed longer training strings.",
-    "Here, DeltaNet, Mamba and xLSTM have one layer and no short convolution (setting `conv`). The published models "
-    "have two or three layers, and most have a convolution of width 4. The published DeltaNet and sLSTM also have a "
-    "feed-forward layer after each layer.",
+    "The Transformer in the published code of Chi et al. reads in both directions, and has five layers and relative "
+    "positions. The paper on LDRU reports 100 % on 18 of 21 languages up to 500 symbols, for nets that are trained "
+    "on up to 40 symbols. Its arithmetic is evaluated from left to right. On the other three languages, LDRU needed "
+    "longer training strings.",
+    "Here, DeltaNet, Mamba, sLSTM and mLSTM have one layer and no short convolution (setting `conv`). The published "
+    "models have two or three layers, and most have a convolution of width 4. The published DeltaNet and sLSTM also "
+    "have a feed-forward layer after each layer.",
     "*Linear CDE* is BD-SLiCE (blocks of four) in the paper on SLiCE, and *linear CDE, low rank* is DPLR-SLiCE (rank "
     "four). Our net of low rank has the transitions of the equation in this paper, I + (sum_i u_i (D_i + U_i V_i^T)) / "
     "40. The published numbers come from the published code, which has I + (sum_i u_i D_i) / 40 + (sum_i u_i U_i) "
