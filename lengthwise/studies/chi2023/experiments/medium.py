@@ -59,8 +59,8 @@ def medium(scale: Scale = "small") -> Experiment:
             "The first third of the run of 100,000 steps comes from runs with the same seed and other limits on "
             "steps. A limit on steps changes only the end of training.",
             "Cost: a step takes 36 ms (even pairs, parity) or 50 ms (cycle navigation, modular arithmetic) on one "
-            "core. A net that is not solved takes 18 to 28 CPU minutes for 30,000 steps. Modular arithmetic takes 1.5 "
-            "CPU hours for 100,000 steps. All nets of the page together take 3 to 5 CPU hours.",
+            "core. A net that is trained for all 30,000 steps takes 18 to 28 CPU minutes. Modular arithmetic takes "
+            "1.5 CPU hours for 100,000 steps. All nets of the page together take 3 to 5 CPU hours.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else plan,

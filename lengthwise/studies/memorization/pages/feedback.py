@@ -51,9 +51,9 @@ def _headline(study: Sequence[Smallest]) -> str:
     return (
         f"With one dimension, linear RNNs that read their own answers can repeat {small} of the {len(study)} words "
         "indefinitely.\n"
-        "These nets multiply their state by the matrix W_h = 2 at each step, which doubles every error. After the "
-        "first error, such a net no longer generates its word. If a net has to forget its errors (*contracting*), "
-        f"the smallest dimension is {parts}."
+        "These nets multiply their state by the matrix W_h = 2 at each step, which doubles every error in the state. "
+        "So after an error in its state, such a net no longer generates its word. If a net has to forget its errors "
+        f"(*contracting*), the smallest dimension is {parts}."
     )
 
 
