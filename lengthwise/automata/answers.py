@@ -36,13 +36,13 @@ COMMON_PAIRS = frozenset(
 
 
 def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT_ACCEPT_PAIRS) -> int | None:
-    """Return the index of the name that means "accepted", or None if the two names are not one of the `pairs`."""
+    """Return the index of the class that means "accepted"; None unless the two classes are one of the `pairs`."""
     lower = tuple(name.lower() for name in classes)
     return 1 if lower in pairs else 0 if lower[::-1] in pairs else None
 
 
 def acceptor_index(classes: Sequence[str]) -> int | None:
-    """Return the index of the name that means "accepted", or None if the names do not mean rejected and accepted.
+    """Return the index of the class that means "accepted"; None unless the two classes mean rejected and accepted.
 
     The pairs of log labels in `COMMON_PAIRS` also count here, unlike in `accepting_index`. So this function is only
     for machines that are known to be automata.

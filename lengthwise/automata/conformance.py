@@ -99,7 +99,9 @@ class ConformanceTest:
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 
     def strings(self, levels: Iterable[int]) -> Iterator[String]:
-        """Yield the strings of some levels, perhaps more than once; strings through the farthest states come first.
+        """Yield the test's strings of these levels; strings through the farthest states come first.
+
+        A string may be yielded more than once.
 
         If a machine is found state by state, its newest state is far from the start, and is most likely wrong.
         """
@@ -110,14 +112,14 @@ class ConformanceTest:
                 yield from extended_strings([start], self._suffixes, self._num_symbols, level)
 
     def num_symbols(self, level: int) -> int:
-        """Return the number of symbols in all strings of a level together."""
+        """Return the total number of symbols in the test's strings of a level."""
         starts = self._leaves if level else self._cover
         lengths = sum(map(len, starts)) * len(self._suffixes) + sum(map(len, self._suffixes)) * len(starts)
         num_middles: int = self._num_symbols**level
         return num_middles * (lengths + level * len(starts) * len(self._suffixes))
 
     def max_level(self, max_symbols: int) -> int:
-        """Return the largest k for which all strings of the levels 0 to k together have at most `max_symbols` symbols.
+        """Return the largest k for which the strings of levels 0 to k have at most `max_symbols` symbols in total.
 
         The result is 0 even if the strings of level 0 alone have more symbols.
         """

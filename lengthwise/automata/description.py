@@ -11,7 +11,7 @@ COUNTED_LENGTH = 10
 
 
 def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENTS) -> str:
-    """Return the size of a monoid and whether it is a group, aperiodic or commutative.
+    """Return a phrase with the size of a monoid, and whether the monoid is a group, aperiodic or commutative.
 
     The argument None stands for a monoid with more than `maximum` elements.
     """
@@ -65,7 +65,7 @@ class Description:
         return self.monoid.is_aperiodic if self.labeled.is_automaton and self.monoid is not None else None
 
     def lines(self) -> list[str]:
-        """Return the facts as lines of text."""
+        """Return the facts about the machine as lines of text."""
         labeled, num_states = self.labeled, self.labeled.machine.num_states
         num_fewest = self.smallest.num_states
         fewest = "the fewest" if num_fewest == num_states else f"{num_fewest} in the smallest machine"
@@ -87,7 +87,7 @@ class Description:
         return lines
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts as values for JSON; a fact that is unknown or does not apply is None."""
+        """Return the facts about the machine as values for JSON; a fact that is unknown or does not apply is None."""
         names = ("is_group", "is_aperiodic", "is_commutative")
         traits = {} if self.monoid is None else {name.removeprefix("is_"): getattr(self.monoid, name) for name in names}
         return {

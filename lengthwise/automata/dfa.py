@@ -100,7 +100,7 @@ class DFA:
         return accepted
 
     def complement(self) -> "DFA":
-        """Return the automaton that accepts all strings that this one rejects."""
+        """Return the automaton that accepts exactly the strings that this automaton rejects."""
         return DFA(self.semiautomaton, self.start, ~self.accepting)
 
     def _combined(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
@@ -142,7 +142,7 @@ class DFA:
         return self._combined(other, np.greater) if isinstance(other, DFA) else NotImplemented
 
     def __invert__(self) -> "DFA":
-        """Return the automaton that accepts all strings that this one rejects."""
+        """Return the automaton that accepts exactly the strings that this automaton rejects."""
         return self.complement()
 
     def __le__(self, other: "DFA") -> bool:

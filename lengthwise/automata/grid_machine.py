@@ -78,12 +78,12 @@ class GridMachine:
 
     @property
     def num_classes(self) -> int:
-        """The number of classes that are passed down, plus the number that are passed to the right."""
+        """The number of classes that cells pass down, plus the number of classes that cells pass to the right."""
         return sum(self.table.shape[:2])
 
     @property
     def num_cells(self) -> int:
-        """The number of different inputs of a cell."""
+        """The number of combinations of two classes and two letters that a cell can read."""
         return self.table.size // 2
 
     def messages(self, first: Ids, second: Ids) -> tuple[Int64[np.ndarray, "B n m"], Int64[np.ndarray, "B n m"]]:

@@ -70,9 +70,9 @@ class Edges(NamedTuple):
     left: Bool[np.ndarray, " M"]
 
     def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
-        """Return the edges that the masks select.
+        """Return these edges without the edges at which the masks are False.
 
-        The masks must also select every edge that a cell makes from two selected edges.
+        If the masks keep two edges, they must also keep the edges that a cell makes from these two edges.
         """
         cells = np.ix_(upward, below)
         return Edges(
@@ -96,7 +96,7 @@ class Paths(NamedTuple):
 
     @property
     def num_pairs(self) -> tuple[int, int]:
-        """The numbers of different pairs of classes, one of each machine, that are passed down and to the right."""
+        """Two counts of pairs of classes, one class from each machine: pairs passed down, and pairs passed right."""
         below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
         return below, upward
 
@@ -135,7 +135,7 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
 
 
 def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
-    """Return whether the edges prove that both machines answer all pairs of strings alike."""
+    """Return whether the edges in `reached` prove that both machines give every pair of strings the same answer."""
     # Answers are the same sums if the numbers agree on all edges that cells make, by induction on the cells of a path.
     _, classes_one, classes_other = reached.edges.below[reached.made].T
     return one.per_row == other.per_row and bool((one.numbers[classes_one] == other.numbers[classes_other]).all())
@@ -146,8 +146,8 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
     shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
     if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
         raise ValueError(
-            f"machine: expected at most {MAX_CELLS:,} combinations of inputs to a cell of the product of both "
-            f"machines, got {count:,}; use machines with fewer classes"
+            f"machine: expected at most {MAX_CELLS:,} combinations of classes and letters in a cell of the product of "
+            f"both machines, got {count:,}; use machines with fewer classes"
         )
     below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
     (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]

@@ -60,12 +60,12 @@ class PermutationGroup:
 
     @property
     def degree(self) -> int:
-        """The number of points, n."""
+        """The number of points that the group permutes, n."""
         return len(self.generators[0])
 
     @property
     def order(self) -> int:
-        """The number of elements, M."""
+        """The number of elements of the group, M."""
         return len(self.elements)
 
     @property

@@ -58,7 +58,7 @@ class LabeledMachine:
         return "" if all(len(symbol) == 1 for symbol in self.symbols) else " "
 
     def text(self, string: Sequence[str]) -> str:
-        """Return a string as one line; unprintable characters are escaped."""
+        """Return a string of symbols as one line of text; unprintable characters are escaped."""
         text = self.separator.join(string)
         return text if text.isprintable() else repr(text)[1:-1]
 
@@ -110,7 +110,7 @@ class LabeledMachine:
     def renamed(self, names: Mapping[str, str], order: Sequence[str] = ()) -> "LabeledMachine":
         """Return the machine with new names for its answers; answers with the same new name are united.
 
-        The answers keep their order, unless an order is given.
+        The answers keep their order, unless `order` is given.
 
         Raises:
             ValueError: `names` renames an answer that the machine does not have.

@@ -63,7 +63,7 @@ class Route(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The geometry of a drawing: state centers, curves between connected states, and the arrow at the start."""
+    """The geometry of a drawing: state centers, curves between connected states, and the arrow to the start state."""
 
     centers: Points
     routes: Mapping[tuple[int, int], Route]

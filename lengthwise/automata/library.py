@@ -22,7 +22,7 @@ def parity() -> Transducer:
 
 @cache
 def even_pairs() -> Transducer:
-    """Return the machine that counts the factors `ab` and `ba` together, modulo 2.
+    """Return the machine that counts the occurrences of `ab` and `ba` together, modulo 2.
 
     A state consists of the last symbol and the answer so far.
     """
@@ -126,7 +126,9 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
 
 @cache
 def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Transducer:
-    """Return `modular_arithmetic` for expressions that may end with an =, which keeps the answer.
+    """Return the machine of `modular_arithmetic`, extended to expressions that may end with an =.
+
+    The answer at the = is the answer before it.
 
     The machine has a state after = for each answer. Every symbol after an =, or an = that does not follow an operand,
     leads to the sink.

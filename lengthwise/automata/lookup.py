@@ -76,7 +76,7 @@ class TreeLookup:
         return self.final_classes_of_checked(strings)
 
     def final_classes_of_checked(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """Return `final_classes` of strings that are already checked; a second check would read all symbols again."""
+        """Return the classes that `final_classes` returns, for strings that the caller has already checked."""
         batch, length = strings.shape
         levels = self.machine.num_levels(length)
         low = min(levels, max(m for m in range(64) if self.chunk**m <= MAX_SYMBOLS_PER_CHUNK))
@@ -100,9 +100,9 @@ class TreeLookup:
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
         """Return the class of every prefix of every string; errors are as in `final_classes`.
 
-        With chunk size C, the node of level l at position t covers the C^l positions up to t. Each prefix is read at
-        the depth of its own tree. A string of T symbols takes T log_C T look-ups, instead of T trees with up to T
-        nodes.
+        With chunk size C, the node of level l at position t covers the C^l positions up to t. The class of a prefix is
+        read from the level of the root of its own tree. A string of T symbols takes T log_C T look-ups, instead of T
+        trees with up to T nodes.
         """
         self.machine.check_strings(strings)
         batch, length = strings.shape
@@ -146,7 +146,7 @@ class TreeLookup:
 
 
 class StateLookup:
-    """Fast versions of `Semiautomaton.run` and `final_states` from one start.
+    """Fast versions of `Semiautomaton.run` and `final_states` from one start state.
 
     A look-up reads several symbols at once, for all strings of a slab (a part of the batch that fits into a processor's
     cache). If there are few strings and the transition monoid is small, `final_states` composes elements of the monoid

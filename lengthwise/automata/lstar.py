@@ -30,14 +30,14 @@ class Hypothesis(NamedTuple):
     rows: list[tuple[Hashable, ...]]
 
     def state_after(self, string: Sequence[int]) -> int:
-        """Return the state after a string."""
+        """Return the hypothesis's state after a string of symbol ids."""
         state = 0
         for symbol in string:
             state = self.table[state][symbol]
         return state
 
     def mealy_answers(self, string: Sequence[int]) -> list[Hashable]:
-        """Return the outputs of a Mealy machine along a string."""
+        """Return the outputs of the hypothesis, a Mealy machine, along a string."""
         answers = list[Hashable]()
         state = 0
         for symbol in string:
@@ -46,7 +46,7 @@ class Hypothesis(NamedTuple):
         return answers
 
     def transducer(self, symbols: Sequence[str]) -> Transducer:
-        """Return the Moore machine with these names of the symbols; its answers must be numbers."""
+        """Return the hypothesis, a Moore machine, with these names for its symbols; its answers must be numbers."""
         outputs = np.array([row[0] for row in self.rows])
         return Transducer(Semiautomaton(np.array(self.table), tuple(symbols)), 0, outputs)
 
@@ -69,7 +69,7 @@ def learn_by_lstar(
     *,
     max_states: int | None = None,
 ) -> Hypothesis:
-    """Return the first hypothesis for which `wrong_string` returns None; it is a minimal machine.
+    """Return the first hypothesis, a minimal machine, for which `wrong_string` returns None.
 
     `query` returns the last answer to a string of symbol ids. A Moore machine also answers the empty string.
     `wrong_string` returns a string whose last answer by the hypothesis is wrong, or None. In every machine with the
@@ -145,7 +145,7 @@ def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Que
     """Return a suffix of the counterexample that separates a transition's true target from its hypothetical target."""
 
     def answer(num_replaced: int) -> Hashable:
-        """Return the answer to `wrong` with its first symbols replaced by the access string of their state."""
+        """Return the answer to `wrong`, in which an access string to the same state replaces the first symbols."""
         state = hypothesis.state_after(wrong[:num_replaced])
         return query(hypothesis.access[state] + wrong[num_replaced:])
 

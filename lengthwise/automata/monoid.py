@@ -46,12 +46,12 @@ class TransitionMonoid:
 
     @property
     def size(self) -> int:
-        """The number of elements, M."""
+        """The number of elements of the monoid, M."""
         return len(self.maps)
 
     @property
     def generators(self) -> Int64[np.ndarray, " V"]:
-        """The element of each symbol."""
+        """The element of the monoid that belongs to each symbol."""
         return np.asarray(self.graph[0])
 
     @cached_property
@@ -116,7 +116,7 @@ class TransitionMonoid:
         return [divmod(first_entries[m], len(self.symbols)) for m in range(1, self.size)]
 
     def element(self, string: Sequence[int]) -> int:
-        """Return the element of a string of symbol ids."""
+        """Return the element of the monoid that belongs to a string of symbol ids."""
         return int(self.semiautomaton.final_states(np.array([string], dtype=np.int64).reshape(1, -1))[0])
 
     @property
@@ -195,7 +195,7 @@ def _maps(keys: Sequence[bytes], identity: np.ndarray) -> np.ndarray:
 
 
 def bounded_monoid(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid | None:
-    """Return the `transition_monoid`, or None if it has more than `maximum` elements."""
+    """Return the `transition_monoid` of a machine, or None if the monoid has more than `maximum` elements."""
     try:
         return transition_monoid(machine, maximum)
     except ValueError:

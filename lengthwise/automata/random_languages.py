@@ -51,8 +51,9 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
         if is_nontrivial(drawn):
             return drawn.minimize()
     raise ValueError(
-        f"num_states: expected a size with languages worth learning, got {num_states} states that read {num_symbols} "
-        f"symbols, for which all of {MAX_ATTEMPTS:,} random automata were trivial; give other sizes"
+        f"num_states: expected a size at which some random languages are nontrivial, got {num_states} states and "
+        f"{num_symbols} symbols, for which none of {MAX_ATTEMPTS:,} random automata is nontrivial; give other "
+        "numbers of states and symbols"
     )
 
 

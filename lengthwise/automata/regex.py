@@ -77,8 +77,9 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
     # The limit is checked again for all symbols, because the exploration did not count symbols that act alike.
     if smallest.num_states * len(symbols) > MAX_TRANSITIONS:
         raise ValueError(
-            f"pattern: {quoted(pattern)} needs {smallest.num_states:,} states that read {len(symbols):,} symbols, "
-            f"more than {MAX_TRANSITIONS:,} transitions; simplify the pattern, or give a smaller alphabet"
+            f"pattern: {quoted(pattern)} needs {smallest.num_states:,} states, each with transitions for "
+            f"{len(symbols):,} symbols: more than {MAX_TRANSITIONS:,} transitions in total; simplify the pattern, or "
+            "give a smaller alphabet"
         )
     columns = {read_at: kinds.index(symbol) for read_at, symbol in first_of_kind.items()}
     table = smallest.semiautomaton.table[:, [columns[reads[symbol]] for symbol in symbols]]
@@ -146,7 +147,7 @@ class _Positions:
         self.successors: list[int] = []
 
     def by_symbol(self, symbols: Sequence[str]) -> dict[str, int]:
-        """Return for each symbol the set of positions at which it can be read."""
+        """Return for each symbol the set of positions of the pattern at which the symbol can be read."""
         others = sum(1 << p for p, known in enumerate(self.sets) if known.others)
         reads = dict.fromkeys(symbols, others)
         for p, known in enumerate(self.sets):
@@ -211,7 +212,8 @@ def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | N
     symbols = tuple(sorted(named)) if alphabet is None else texts_of("alphabet", alphabet)
     if not symbols:
         raise ValueError(
-            f"alphabet: expected a symbol, but pattern {quoted(pattern)} has no symbols; give the alphabet"
+            f"alphabet: expected at least one symbol, got none, and pattern {quoted(pattern)} contains none; give an "
+            "alphabet"
         )
     check_symbols(symbols, are_words=tokens == "words")
     separator = "" if tokens == "characters" else " "

@@ -263,7 +263,10 @@ class Parser:
 
 
 class WordParser(Parser):
-    """A parser of expressions over words. Blanks end words and have no other meaning; classes have no ranges."""
+    """A parser of regular expressions over words.
+
+    Blanks end words and have no other meaning. Brackets such as ``[DATA ACK]`` list words and have no ranges.
+    """
 
     ways_out = _WAYS_OUT_OF_WORDS
 

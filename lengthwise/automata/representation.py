@@ -25,7 +25,7 @@ class Products(NamedTuple):
     writes: Int64[np.ndarray, " P"]
 
     def join(self, parts: Int64[np.ndarray, "C E"]) -> Int64[np.ndarray, " E"]:
-        """Return the vector of a concatenation, by definition; `parts` are the vectors of its strings."""
+        """Return the vector of a concatenation of C strings, given the vectors `parts` of these strings."""
         joined = np.zeros(parts.shape[1], dtype=np.int64)
         np.add.at(joined, self.writes, parts[np.arange(len(parts)), self.reads].prod(1))
         return joined
@@ -135,7 +135,7 @@ def one_hot_elements(
 
 
 def matrix_products(num_points: int, chunk_size: int) -> Products:
-    """Return the products for multiplying C matrices of zeros and ones that have at most one 1 in each row.
+    """Return the `Products` that multiply C matrices of zeros and ones, which have at most one 1 in each row.
 
     There are N^(C+1) products, one for each path of C steps over N points. The path from i over k, l, ... to j reads
     A_1[i, k], A_2[k, l], ... and writes (A_1 ... A_C)[i, j]. Matrices are flattened row by row, and paths are in the

@@ -49,7 +49,7 @@ class StringSampler:
 
     @property
     def longest(self) -> int:
-        """Return the largest length that can be drawn without keeping more than `MAX_ELEMENTS` floats."""
+        """Return the largest length of strings whose probabilities take at most `MAX_ELEMENTS` floats."""
         return MAX_ELEMENTS // max(1, self.weights[:, 1:].size)
 
     def possible(self, length: int) -> Bool[np.ndarray, " S"]:
@@ -84,9 +84,11 @@ class StringSampler:
         self._sums[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"], choice: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, "B T"]:
-        """Return a string of length T for each row of `uniforms`; row b begins in state ``starts[choice[b]]``.
+        """Return a string of T symbols for each of the B rows of `uniforms`.
 
-        The `uniforms` are numbers in [0, 1), and the only source of randomness.
+        String b leads from state ``starts[choice[b]]`` into the targets.
+
+        The `uniforms` are random numbers in [0, 1), and the only source of randomness.
 
         Raises:
             ValueError: no string of length T leads from a chosen start into the targets.

@@ -319,7 +319,7 @@ def array_of(argument: str, values: object) -> np.ndarray:
 
 
 def set_frozen(machine: object, **arrays: np.ndarray) -> None:
-    """Set fields of a frozen dataclass to read-only arrays; a frozen class alone does not protect their entries."""
+    """Set fields of a frozen dataclass to read-only arrays; frozen fields alone do not protect the arrays' entries."""
     for name, array in arrays.items():
         array.setflags(write=False)
         object.__setattr__(machine, name, array)
@@ -338,7 +338,7 @@ def whole_numbers(argument: str, values: object) -> Int64[np.ndarray, "*N"]:
 def check_symbols(alphabet: Sequence[str], *, are_words: bool | None = None) -> None:
     """Raise a ValueError unless the symbols are distinct characters or, if any is longer, distinct words.
 
-    Words do not contain blanks, so a text is a string of words with blanks between them. `are_words` requires words
+    Words do not contain blanks, because blanks separate words in the text of a string. `are_words` requires words
     (True) or characters (False).
     """
     if are_words is None:

@@ -66,7 +66,7 @@ def regex_from_dfa(dfa: DFA) -> str:
         )
     # A bug in a simplification would be hard to see in the expression. This comparison proves that the result is right.
     if not dfa_from_regex(pattern, dfa.symbols, tokens).equivalent(dfa):
-        raise AssertionError(f"the expression {pattern!r} matches other strings than the automaton; report this bug")
+        raise AssertionError(f"the expression {pattern!r} and the automaton accept different strings; report this bug")
     return pattern
 
 

@@ -107,7 +107,9 @@ class Transducer:
         return Transducer(apart.semiautomaton, start, outputs).minimize()
 
     def with_empty_answer(self, output: int) -> "Transducer":
-        """Return the smallest transducer that answers the empty string with `output`, and other strings like this one.
+        """Return the smallest transducer that answers nonempty strings like this one.
+
+        Its answer to the empty string is `output`.
 
         Example:
             >>> always = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([1]))

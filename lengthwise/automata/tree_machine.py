@@ -60,7 +60,7 @@ class TreeMachine:
         if table.ndim < 2 or set(table.shape) != {count}:
             raise ValueError(
                 f"table: expected one axis of {count} classes for each of the 2 or more parts of a window, got shape "
-                f"{table.shape}; use -1 for unknown entries"
+                f"{table.shape}; give one axis for each part, with -1 for unknown entries"
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
             raise ValueError(
@@ -98,7 +98,9 @@ class TreeMachine:
             )
 
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
-        """Return the class of every node, level by level from the leaves to the root, including pads in front.
+        """Return the classes of the nodes in each string's tree: an array for each level, from the leaves to the root.
+
+        Nodes over only pads that were added in front of a string are left out.
 
         Strings may contain `PAD` (no symbol) at any position.
 
@@ -125,7 +127,7 @@ class TreeMachine:
         return levels
 
     def merged(self, parts: Int64[np.ndarray, "*N C"]) -> Int64[np.ndarray, "*N"]:
-        """Return the classes of windows from the classes of their parts, oldest first; -1 if any class is unknown."""
+        """Return the class of each window, given the classes of its parts, oldest first; -1 if a class is unknown."""
         known = self.table[tuple(np.moveaxis(parts, -1, 0))]
         return np.where((parts >= 0).all(-1), known, -1)
 
@@ -328,7 +330,7 @@ class _Comparison:
         return None
 
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
-        """Return the levels of the trees until a level repeats, and the mask of the classes that whole strings have."""
+        """Return the levels of the trees over all strings, and for each class whether a whole string has the class."""
         self.run()
         return self.levels, self.supervised
 

@@ -46,5 +46,7 @@ def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
     # The size is float64, because a product of int64 numbers could wrap around to a small number.
     size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
     if size > MAX_MERGES:
-        raise ValueError(f"table: expected at most {MAX_MERGES:,} windows to merge, got {size:,}; use fewer classes")
+        raise ValueError(
+            f"table: expected at most {MAX_MERGES:,} windows to merge, got {size:,}; use a machine with fewer classes"
+        )
     return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -106,8 +106,8 @@ def _normalized(arc: Arc) -> Arc:
     for word in (arc.symbol, arc.output or ""):
         if is_doubtful(word):
             raise ValueError(
-                f"line {arc.line}: expected symbols, got {word!r}, which may mean no symbol; write {EPSILON} if it "
-                "does, or else rename it"
+                f"line {arc.line}: expected symbols, got {word!r}, which may mean no symbol; write {EPSILON} for no "
+                "symbol, or rename the symbol"
             )
     symbol = "" if arc.symbol in EPSILONS else arc.symbol
     output = "" if arc.output in EPSILONS else arc.output

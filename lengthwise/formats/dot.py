@@ -49,7 +49,7 @@ class DOT(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return a graph with a line for each state and edge."""
+        """Return a DOT graph of the machine, with a line for each state and a line for each edge."""
         lines = state_lines(machine, "s")
         for state, symbol, target in machine.machine.semiautomaton.edges():
             lines.append(f's{state} -> s{target} [label="{escaped_symbol(symbol)}"];')
@@ -57,7 +57,7 @@ class DOT(ReadableFormat):
 
     @staticmethod
     def write_mealy(machine: LabeledMachine) -> str:
-        """Return a graph of the smallest Mealy machine with the same answers to all nonempty strings.
+        """Return a DOT graph of the smallest Mealy machine that answers all nonempty strings like `machine`.
 
         Raises:
             ValueError: a nonempty string has no answer, or a symbol or an answer cannot be printed.
@@ -87,7 +87,7 @@ class DOT(ReadableFormat):
 
 
 def state_lines(machine: LabeledMachine, prefix: str) -> list[str]:
-    """Return a line for each state; the name of a state is `prefix` and its number."""
+    """Return a line of DOT for each state; a state's name is `prefix` followed by the state's number."""
     if machine.is_automaton:
         shapes = np.where(machine.machine.outputs == machine.accepting_class, "doublecircle", "circle").tolist()
         return [f'{prefix}{q} [label="{prefix}{q}", shape={shape}];' for q, shape in enumerate(shapes)]
@@ -96,13 +96,13 @@ def state_lines(machine: LabeledMachine, prefix: str) -> list[str]:
 
 
 def graph_text(lines: Sequence[str], start: str) -> str:
-    """Return the graph with these lines; an edge from a node without a label marks the initial state."""
+    """Return a DOT graph with these lines, and with an edge from an empty node to the initial state."""
     inner = [*lines, '__start0 [label="", shape=none];', f"__start0 -> {start};"]
     return "\n".join(["digraph machine {", *(f"    {line}" for line in inner), "}", ""])
 
 
 def escaped_symbol(text: str) -> str:
-    """Return a symbol as a label, with as few escapes as it needs to be read back."""
+    """Return a symbol as a label, with only the escapes that a reader needs to read the same symbol."""
     escaped = escaped_text(text)
     # Take the first form that is read back as the same symbol. Drawings show escapes, so they are a last resort.
     return next(label for label in (escaped, escaped.replace(",", r"\,"), _all_escaped(text)) if _reads_as(label, text))

@@ -128,8 +128,8 @@ def _check_symbol(symbol: str, label: str) -> None:
         )
     if is_doubtful(symbol):
         raise ValueError(
-            f"expected symbols, got {quoted(label)}, which may mean no symbol; write ε if it does, or else \\ before "
-            "the symbol"
+            f"expected symbols, got {quoted(label)}, which may mean no symbol; write ε for no symbol, or \\ before a "
+            "symbol"
         )
 
 

@@ -83,7 +83,7 @@ class _Drawing(NamedTuple):
     states: Mapping[str, Attributes]
 
     def reject(self, name: str, expected: str, got: str, way_out: str) -> None:
-        """Raise a ValueError about a node, with the node's line."""
+        """Raise a ValueError that names a node and the node's line."""
         line = self.graph.lines[name]
         raise ValueError(f"line {line}: expected {expected}, got {got} ({quoted(name)}); {way_out}")
 
@@ -136,7 +136,7 @@ class _Drawing(NamedTuple):
         return list(starts)
 
     def check_texts(self) -> None:
-        """Raise a ValueError at a free text, such as a legend, which may explain which states accept."""
+        """Raise a ValueError if the graph has a free text, such as a legend, which may explain which states accept."""
         markers = {edge.source for edge in self.graph.edges}
         for name, attributes in self.graph.nodes.items():
             is_text = name not in self.states and self.attribute(name, "shape") in ("none", "plaintext", "plain")

@@ -47,7 +47,7 @@ Attributes = dict[str, str]
 
 
 class Edge(NamedTuple):
-    """An edge with its attributes, and its line in the text."""
+    """An edge with its attributes, and the number of its line in the DOT text."""
 
     source: str
     target: str

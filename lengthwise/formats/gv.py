@@ -30,7 +30,7 @@ class GV(DOT, Drawing):
 
     @staticmethod
     def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
-        """Return a graph with a line for each state, and a line for each pair of states that symbols connect."""
+        """Return a DOT graph with a line for each state, and a line for each pair of states that symbols connect."""
         # Readers complete an automaton with a rejecting sink, but cannot know the answer of any other machine's sink.
         omits = machine.is_automaton and not with_sinks
         sinks = find_sinks(machine.machine, machine.classes) if omits else []

@@ -49,7 +49,7 @@ class JFLAP(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return an automaton or a Moore machine, with its states in rows."""
+        """Return the machine as an automaton or a Moore machine of JFLAP, with its states drawn in rows."""
         structure = ElementTree.Element("structure")
         _add(structure, "type", "fa" if machine.is_automaton else "moore")
         automaton = ElementTree.SubElement(structure, "automaton")
@@ -153,7 +153,9 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
     if repeated := [name for name in (known if once is None else once) if counts[name] > 1]:
         raise ValueError(f"expected one <{repeated[0]}> in <{element.tag}>, got {counts[repeated[0]]}; keep one")
     if others := set(element.keys()) - _ATTRIBUTES.get(element.tag, set()):
-        raise ValueError(f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write it as an element")
+        raise ValueError(
+            f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write the attribute as an element"
+        )
     marks = [part.text for part in element if part.tag in ("initial", "final")]
     if text := "".join(filter(None, [element.text, *(part.tail for part in element), *marks])).strip():
         raise ValueError(f"expected only elements in <{element.tag}>, got the text {text[:60]!r}; leave this text out")

@@ -20,8 +20,8 @@ def check_text(text: str) -> None:
     check_kind("text", text, str, "the text of a machine")
     if len(text) > MAX_CHARACTERS:
         raise ValueError(
-            f"expected a machine of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; minimize it before it is "
-            "written"
+            f"expected a machine's text of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; minimize the "
+            "machine before you write it"
         )
 
 

@@ -34,7 +34,10 @@ class Mermaid(Drawing):
 
     @staticmethod
     def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
-        """Return a diagram; symbols that lead from one state to another share an arrow, with lines of limited width."""
+        """Return a diagram of the machine.
+
+        All symbols that lead from one state to another share an arrow, whose label has lines of limited width.
+        """
         answers = machine.answer_names()
         sinks = [] if with_sinks else find_sinks(machine.machine, machine.classes)
         states = [state for state in range(machine.machine.num_states) if state not in sinks]

@@ -233,7 +233,7 @@ class SymbolTask(Task):
         return torch.tensor([ids[symbol] for symbol in read.values()], dtype=torch.int64)
 
     def decode(self, ids: Int64[Tensor, " T"]) -> str:
-        """Return the text of ids, without pads.
+        """Return the text of the symbols with these ids, without pads.
 
         Raises:
             ValueError: the ids are not a tensor [T] of whole numbers, or a number is neither a symbol's id nor a pad.
@@ -267,7 +267,7 @@ class MachineTask(OracleTask):
     @property
     @abstractmethod
     def reference(self) -> Transducer | GridMachine:
-        """Return the reference machine, which is written independently of `solve` unless it defines the task."""
+        """Return the reference machine, written independently of `solve` unless this machine defines the task."""
 
 
 class RegularTask(MachineTask):
@@ -275,7 +275,7 @@ class RegularTask(MachineTask):
 
     `prefix_exchangeable` is True if every prefix of a sample has the same distribution as a sample of the prefix's
     length. The field is True if symbols are independent, and False if half of the strings are drawn from a language. If
-    it is False, one pass over a long string must not replace the evaluations at shorter lengths.
+    the field is False, one pass over a long string must not replace the evaluations at shorter lengths.
     """
 
     prefix_exchangeable: ClassVar[bool]
@@ -285,7 +285,7 @@ class RegularTask(MachineTask):
     def transducer(self) -> Transducer:
         """Return the task's machine, in which malformed input leads to a sink state with the answer IGNORE.
 
-        The machine is written independently of `solve`, unless it defines the task.
+        Unless this machine defines the task, it is written independently of `solve`.
         """
 
     @property

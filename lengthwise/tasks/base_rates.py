@@ -28,7 +28,7 @@ Problems = tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]
 
 
 class ShallowTask(OracleTask):
-    """A task that measures, at each length, how well shallow baselines answer it."""
+    """A task that measures at each length the accuracy of shallow baselines, which read only cheap features."""
 
     num_counted: ClassVar[int] = 1 << 14
     """The number of problems that are counted at a length: one half fits shallow baselines, and the other half scores

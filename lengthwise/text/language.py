@@ -31,7 +31,7 @@ class LanguageTask(SymbolTask):
 
     @abstractmethod
     def tokens(self, split: Split) -> Tokens:
-        """Return the tokens of a split, in order."""
+        """Return the tokens of a split of the text, in the order of the text."""
 
     @abstractmethod
     def tokenize(self, text: str) -> Int64[Tensor, " T"]:

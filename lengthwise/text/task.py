@@ -64,8 +64,8 @@ class Text(LanguageTask):
     def _stands_for_its_files(self) -> "Text":
         if (self.valid_files or self.test_files) and not self.files:
             raise ValueError(
-                "files: expected texts to train on, together with valid_files or test_files, got no training text; "
-                "name text files"
+                "files: expected training texts, because valid_files or test_files are given, got none; name text "
+                "files for training"
             )
         if not (self.files or self.documents or self.corpus) and self.held_out != HELD_OUT:
             raise ValueError(

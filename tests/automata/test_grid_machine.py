@@ -192,7 +192,9 @@ def test_too_many_cells_of_pairs_are_rejected(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(grid_product, "MAX_CELLS", 144)
     assert proves_alike(machine, machine, paths(machine, machine))
     monkeypatch.setattr(grid_product, "MAX_CELLS", 143)
-    with pytest.raises(ValueError, match=r"^machine: expected at most 143 combinations of inputs to a cell"):
+    with pytest.raises(
+        ValueError, match=r"^machine: expected at most 143 combinations of classes and letters in a cell"
+    ):
         paths(machine, machine)
 
 

@@ -368,5 +368,7 @@ def test_levels_with_too_many_windows_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(windows, "MAX_MERGES", 9)
     window_blocks(0, 3, 2)
     monkeypatch.setattr(windows, "MAX_MERGES", 8)
-    with pytest.raises(ValueError, match=r"^table: expected at most 8 windows to merge, got 9; use fewer classes$"):
+    with pytest.raises(
+        ValueError, match=r"^table: expected at most 8 windows to merge, got 9; use a machine with fewer classes$"
+    ):
         window_blocks(0, 3, 2)

@@ -102,7 +102,7 @@ def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
         (("a/x:1", "b/x:1"), r"expected outputs, got probabilities as in 'a/x:1'; remove them"),
         (("a / push(x)", "b / pop(x)"), r"got 'a / push\(x\)', which changes a stack"),
         (("a|x", "b"), r"got 'a\|x', which may be one symbol or several parts"),
-        (("λ", "b"), r"got 'λ', which may mean no symbol; write ε if it does"),
+        (("λ", "b"), r"got 'λ', which may mean no symbol; write ε for no symbol, or"),
         (("epsilon", "b"), r"got 'epsilon', which may mean no symbol"),
         (("ε/x", "b/x"), r"expected a symbol before each output, got 'ε/x', which reads nothing"),
         ((r"a\nb/x", r"c/x"), r"expected a symbol and its output on each line, got 'a.*b/x'; write a, b/x for two"),

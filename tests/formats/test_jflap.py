@@ -143,7 +143,7 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
         (("<final/>", "<final/><final/>"), r"^expected one <final> in <state>, got 2; keep one$"),
         (("<final/>", "</state><state id='0'>"), r"^expected a different printable id of .* for each state, got '0'"),
         (("<final/>", "</state><state>"), r"^expected a different printable id of .* for each state, got ''"),
-        (("name=", "final="), r"^expected <state> without the attribute 'final'; write it as an element$"),
+        (("name=", "final="), r"^expected <state> without the attribute 'final'; write the attribute as an element$"),
         (("<type>fa", "<type>moore"), r"^expected <state> with the elements initial, output, .*, got <final>"),
         (("<read>", "<pop>x</pop><read>"), r"^expected <transition> with the elements .*, got <pop>"),
         (("<read>", "<read>d</read><read>"), r"^expected one <read> in <transition>, got 2; keep one$"),

@@ -54,7 +54,7 @@ def test_jflap_is_read_in_bounded_memory() -> None:
         "refused: expected at most 10,000,000 transitions, got 9,001 states that read 9,000 symbols",
         "refused: expected at most 200,000 states, got 20",
         "refused: expected edges with symbols, got no such edge",
-        "refused: expected a machine of at most 20,000,000 characters, got 20,000,",
+        "refused: expected a machine's text of at most 20,000,000 characters, got 20,000,",
     ]
     assert [outcome[: len(start)] for outcome, start in zip(outcomes, starts, strict=True)] == starts
 
@@ -75,7 +75,7 @@ def test_json_is_read_in_bounded_memory() -> None:
     )
     starts = [
         "refused: expected a JSON object, got list",
-        "refused: expected a machine of at most 20,000,000 characters, got 20,000,002",
+        "refused: expected a machine's text of at most 20,000,000 characters, got 20,000,002",
         "refused: expected at most 10,000,000 transitions, got 20,001 states that read 20,000 symbols",
         "refused: expected at most 200,000 states, got 200,001",
         "refused: expected symbols and answers of at most 1,000 characters, got 1,000,000",
@@ -101,7 +101,7 @@ def test_expressions_are_read_in_bounded_memory() -> None:
         "refused: pattern: '[",
         "read",
         "refused: pattern: '(a|b)*a(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)...' needs more than 50,000 states",
-        "refused: pattern: '.*a.{9}' needs 1,024 states that read 53,215 symbols, more than 10,000,000 transitions",
+        "refused: pattern: '.*a.{9}' needs 1,024 states, each with transitions for 53,215 symbols: more than 10,000",
     ]
     assert [outcome[: len(start)] for outcome, start in zip(outcomes, starts, strict=True)] == starts
     assert outcomes[1].endswith("has more than 2,000 symbols; shorten it")

@@ -74,7 +74,9 @@ def test_numbers_of_answers_are_bounded_without_names(monkeypatch: pytest.Monkey
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 3)
     assert JSON.read(text).classes == ("0", "1", "2")
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 2)
-    with pytest.raises(ValueError, match=r"^outputs: expected the entry classes, .* below 2, got 2; add classes, with"):
+    with pytest.raises(
+        ValueError, match=r"^outputs: expected answer numbers below 2, .* got 2; add the entry classes, "
+    ):
         JSON.read(text)
     assert JSON.read(text.replace("}", ', "classes": ["x", "y", "z"]}')).answer_names() == ["z"]
 
@@ -164,7 +166,7 @@ def test_a_state_without_a_name_is_one_like_the_others() -> None:
         ({"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [0.5], "start": 0}, "accepting: expected a state"),
         (
             {"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [3_000_000]},
-            "outputs: expected the entry classes, or numbers below 10,0",
+            "outputs: expected answer numbers below 10,000, because the ",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def test_states_without_an_answer_reject() -> None:
             r"^alphabet: expected the symbols of 'GET', got 'PUT', without 'GET'; add the missing symbols$",
         ),
         ("(a", r"^pattern: expected a closing \) at position 3 of '\(a', got the end; close the group$"),
-        ("", r"^alphabet: expected a symbol, but pattern '' has no symbols; give the alphabet$"),
+        ("", r"^alphabet: expected at least one symbol, got none, and pattern '' contains none; give an alphabet$"),
         ("a\nalphabet: b", r"^alphabet: expected the symbols of 'a', got 'b', without 'a'; add the missing symbols$"),
     ],
 )

@@ -168,7 +168,7 @@ def test_equal_languages_are_drawn_alike() -> None:
             {"alphabet": ["a", "bc"]},
             r"^task\.alphabet: expected distinct single characters, got 'bc'; give each symbol",
         ),
-        ({"pattern": ""}, r"^task\.alphabet: expected a symbol, but pattern '' has no symbols; give the alphabet$"),
+        ({"pattern": ""}, r"^task\.alphabet: expected at least one symbol, got none, and pattern '' contains none; g"),
         (
             {"pattern": "a{1100}b"},
             r"^task\.pattern: expected a language of at most 1,000 states, got 1,103; simplify it$",

@@ -153,7 +153,7 @@ def test_windows_longer_than_the_text_are_refused(novel: Path) -> None:
 
 def test_texts_for_testing_alone_are_refused(novel: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"^task\.files: expected texts to train on, together with valid_files or test_files"
+        ValueError, match=r"^task\.files: expected training texts, because valid_files or test_files are given"
     ):
         make_task("text", test_files=[novel])
 

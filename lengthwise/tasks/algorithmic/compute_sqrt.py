@@ -37,14 +37,14 @@ class ComputeSqrt(StringAnswerTask):
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw uniform numbers; a number that is 0 is drawn again."""
+        """Draw the binary digits of uniform numbers; a number that is 0 is drawn again."""
         strings = torch.zeros(count, length, dtype=torch.int64)
         while (is_zero := ~strings.any(1)).any():
             strings[is_zero] = torch.randint(2, (int(is_zero.sum()), length), generator=generator)
         return strings
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the digits of each root, computed with Python's integers."""
+        """Return the digits of the rounded-down square root of each number, computed with Python's integers."""
         width = (strings.shape[1] + 1) // 2
         roots = (isqrt(int("".join(map(str, row)), 2)) for row in strings.tolist())
         return torch.tensor([[int(digit) for digit in f"{root:0{width}b}"] for root in roots]).reshape(-1, width)

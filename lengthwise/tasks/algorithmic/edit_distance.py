@@ -71,12 +71,12 @@ class EditDistance(TwoStringsTask):
 
     @property
     def largest_number(self) -> int:
-        """Return the cost of replacing all letters of the shorter string and inserting the rest of the longer one."""
+        """Return the cost of replacing every letter of the shorter string and inserting the longer string's rest."""
         return REPLACEMENT * self.max_length + GAP * MAX_LONGER_BY
 
     @property
     def shortest_length(self) -> int:
-        """Return the smallest `length`: 4 letters, so that a string that is 3 letters shorter is not empty."""
+        """Return the smallest `length`, 4: the other string may be 3 letters shorter, and must not be empty."""
         return MAX_SHORTER_BY + 1
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
@@ -155,6 +155,6 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
 def edit_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"], border: Border = "true"
 ) -> Int64[Tensor, " N"]:
-    """Return the distances of `edit_distance`, computed from the table of all pairs of prefixes."""
+    """Return the same distances as `edit_distance`, computed from the table of all pairs of prefixes."""
     gap_at_border = GAP if border == "true" else 1
     return distances_by_definition(first, second, gap=GAP, replacement=REPLACEMENT, gap_at_border=gap_at_border)

@@ -119,7 +119,7 @@ def _best_value(weights: Items, values: Items, capacities: Int64[Tensor, " N"]) 
 
 
 def best_value_by_definition(weights: Items, values: Items, capacities: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
-    """Return the values of `best_value`, computed by trying every choice of items."""
+    """Return the same values as `best_value`, computed by trying every choice of items."""
     chosen = torch.cartesian_prod(*[torch.arange(2)] * weights.shape[1]).view(-1, weights.shape[1])
     fits = chosen @ weights.T <= capacities
     return torch.where(fits, chosen @ values.T, 0).max(0).values

@@ -81,12 +81,12 @@ class LevenshteinDistance(GridTask):
 
     @property
     def shortest_length(self) -> int:
-        """Return the smallest number of letters of the first string: 2, because edits never leave fewer letters."""
+        """Return the smallest number of letters of the first string: 2, the size at which edits delete no letter."""
         return MIN_SIZE
 
     @property
     def reference(self) -> GridMachine:
-        """Return the rule for the differences of neighboring entries in the table of distances; each is -1, 0 or 1."""
+        """Return the rule for the differences, each -1, 0 or 1, of neighboring entries in the table of distances."""
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=1)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
@@ -133,5 +133,5 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
 def levenshtein_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]
 ) -> Int64[Tensor, " N"]:
-    """Return the distances of `levenshtein_distance`, computed from the table of all pairs of prefixes."""
+    """Return the same distances as `levenshtein_distance`, computed from the table of all pairs of prefixes."""
     return distances_by_definition(first, second, gap=1, replacement=1, gap_at_border=1)

@@ -79,7 +79,7 @@ class LongestCommonSubsequence(GridTask):
 
     @property
     def reference(self) -> GridMachine:
-        """Return the rule for the differences of neighboring entries in the table of lengths; each is 0 or 1."""
+        """Return the rule for the differences, each 0 or 1, of neighboring entries in the table of common lengths."""
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=0)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
@@ -105,8 +105,9 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
     """Return the length of the longest common subsequence of each pair of strings, which may end in pads.
 
     The table contains the length for each pair of prefixes. Neighbors in a row differ by 0 or 1. A row is stored as
-    bits V, which are 1 where the difference is 0. Let the bits M be 1 at the positions in `first` of the next letter
-    of `second`, and U = V & M. The next row is then (V + U) | (V - U), and the sum carries from word to word.
+    bits V, which are 1 where the difference is 0. Let the bits M be 1 at each position of `first` whose letter equals
+    the next letter of `second`, and U = V & M. The next row is then (V + U) | (V - U), and the sum carries from word to
+    word.
 
     Raises:
         ValueError: a string has no letters.
@@ -141,7 +142,7 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
 
 
 def common_length_by_definition(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """Return the lengths of `common_length`, computed from the table of all pairs of prefixes."""
+    """Return the same lengths as `common_length`, computed from the table of all pairs of prefixes."""
     lengths = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):
         a, b = ([letter for letter in string if letter != PAD] for string in pair)

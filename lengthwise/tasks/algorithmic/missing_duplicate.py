@@ -34,11 +34,11 @@ class MissingDuplicate(StringAnswerTask):
     classes: ClassVar[tuple[str, ...]] = ("a", "b")
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether a length is even."""
+        """Return whether a length is even and at least 2."""
         return length >= 2 and length % 2 == 0
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw the first half and the hidden position."""
+        """Draw the first half of each string, and the position of the hidden letter."""
         half = torch.randint(2, (count, length // 2), generator=generator)
         hidden = torch.randint(length, (count, 1), generator=generator)
         return torch.cat([half, half], 1).scatter(1, hidden, HIDDEN)
@@ -56,5 +56,5 @@ class MissingDuplicate(StringAnswerTask):
         return torch.where(is_one, letters, IGNORE)[:, None]
 
     def baseline(self, length: int) -> float:
-        """Return 1/2: the hidden letter is uniform."""
+        """Return 1/2, because the hidden letter is a or b with equal probability."""
         return 0.5

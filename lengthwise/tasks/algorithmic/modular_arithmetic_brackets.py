@@ -31,12 +31,12 @@ class ModularTask(StringAnswerTask):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Return the digits and the signs."""
+        """Return the digits below `modulus`, and `signs`."""
         return (*self.classes, *self.signs)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the remainders, which are also the digits."""
+        """Return the remainders modulo `modulus`, which are also the digits."""
         return tuple("0123456789"[: self.modulus])
 
 

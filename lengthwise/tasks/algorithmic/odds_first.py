@@ -26,5 +26,5 @@ class OddsFirst(LetterTask):
     """
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the letters at odd positions of each string, and then the letters at even positions."""
+        """Return each string's letters at odd positions (counted from 1), and then its letters at even positions."""
         return torch.cat([strings[:, ::2], strings[:, 1::2]], 1)

@@ -13,7 +13,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class LetterTask(UniformStringTask):
-    """Strings of the first `num_letters` letters of the alphabet."""
+    """A task on strings of the first `num_letters` letters of the alphabet."""
 
     num_letters: Annotated[int, Field(ge=2, le=26)] = 2
 

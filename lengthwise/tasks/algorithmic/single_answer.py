@@ -41,7 +41,7 @@ class SingleAnswerTask(CountedTask):
 
     @abstractmethod
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return the answer to a problem, or None if it is malformed; `parts` are lists of integers or letter ids."""
+        """Return the answer to the problem of these parts (integers or letter ids); None for a malformed problem."""
 
     @property
     def shortest_length(self) -> int:
@@ -79,7 +79,7 @@ class SingleAnswerTask(CountedTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the integers."""
+        """Return the integers in `numbers`, as the names of the answers."""
         return self.numbers
 
     def is_legal_length(self, length: int) -> bool:
@@ -87,7 +87,7 @@ class SingleAnswerTask(CountedTask):
         return self.shortest_length <= length <= self.max_length
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw problems; only `SEP` is supervised."""
+        """Draw problems; only the position of ``<sep>`` is supervised."""
         inputs, answers = self.draw(batch_size, length, generator)
         inputs = inputs[:, : int((inputs != PAD).sum(1).max())].contiguous()
         return Batch(inputs, torch.where(inputs == SEP, answers[:, None], IGNORE))

@@ -56,7 +56,10 @@ class SolveEquation(ModularTask):
         return torch.cat([expressions.scatter(1, hidden, unknown), sign, values[:, None]], 1)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the solution x. The left side has the value a + x or a - x, where a is its value for x = 0."""
+        """Return the solution x.
+
+        The left side of an equation has the value a + x or a - x, where a is the left side's value for x = 0.
+        """
         if strings.shape[1] < 3:
             return torch.full((len(strings), 1), IGNORE)
         unknown, equals = (self.modulus + SIGNS.index(sign) for sign in "x=")
@@ -73,5 +76,5 @@ class SolveEquation(ModularTask):
         return torch.where(is_equation, solutions, IGNORE)[:, None]
 
     def baseline(self, length: int) -> float:
-        """Return 1 / `modulus`: the hidden digit is uniform."""
+        """Return 1 / `modulus`, because each of the `modulus` digits is hidden with equal probability."""
         return 1 / self.modulus

@@ -46,7 +46,7 @@ class StackManipulation(StringAnswerTask):
         return length >= 2
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw an initial stack for each string, then uniform actions that fill up the length."""
+        """Draw strings of `length` symbols: each is an initial stack, followed by uniform actions."""
         sizes = torch.randint(1, length, (count, 1), generator=generator)
         on_stack = torch.randint(2, (count, length), generator=generator)
         actions = torch.randint(POP, PUSH_B + 1, (count, length), generator=generator)

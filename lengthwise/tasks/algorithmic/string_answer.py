@@ -102,15 +102,15 @@ class StringAnswerTask(CountedTask):
 
 
 class UniformStringTask(StringAnswerTask):
-    """Strings of independent, uniform letters; in their answers, all letters are equally frequent."""
+    """A task on strings of independent, uniform letters, in whose answers all letters are equally frequent."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the letters."""
+        """Return the names of the answers, which are the letters of strings."""
         return self.letters
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw independent, uniform letters."""
+        """Draw strings of independent, uniform letters."""
         return torch.randint(len(self.letters), (count, length), generator=generator)
 
     def baseline(self, length: int) -> float:

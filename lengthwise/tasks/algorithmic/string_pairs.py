@@ -31,7 +31,7 @@ class Pools(NamedTuple):
     sizes: Int64[Tensor, " N"]
 
     def select(self, rows: Tensor) -> "Pools":
-        """Return the pools of the rows with these indices."""
+        """Return the pools of letters for the rows with these indices."""
         return Pools(self.letters[rows], self.sizes[rows])
 
     def strings(self, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
@@ -62,7 +62,10 @@ class Edits(NamedTuple):
 
 
 def draw_pairs(count: int, length: int, alphabet: int, generator: torch.Generator) -> Pairs:
-    """Draw a first string of `length` letters (at least 2) and a different second string, which may end in pads."""
+    """Draw pairs of a first string of `length` (at least 2) letters and a different second string.
+
+    The second string may end in pads.
+    """
     sizes = torch.randint(MIN_LETTERS, alphabet + 1, (count,), generator=generator)
     pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)
     num_edits = torch.randint(1, length + 1, (count,), generator=generator)
@@ -105,7 +108,7 @@ def _second_strings(
 
 
 def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor, "D+1 N"]:
-    """Return the size before the first edit and after each edit; strings of `MIN_SIZE` letters do not shrink."""
+    """Return each string's size before its first edit and after each edit; sizes do not fall below `MIN_SIZE`."""
     steps = (kinds == INSERT).to(torch.int64) - (kinds == DELETE).to(torch.int64)
     free = length + torch.cat([torch.zeros_like(kinds[:1]), steps]).cumsum(0)
     return free + (MIN_SIZE - free).clamp(min=0).cummax(0).values
@@ -137,7 +140,7 @@ def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Ten
 
 
 def edited_by_definition(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
-    """Return the strings of `edited`, computed edit by edit."""
+    """Return the same strings as `edited`, computed edit by edit."""
     results = torch.full((len(strings), width), PAD)
     for row, letters in enumerate(strings.tolist()):
         for kind, share, letter in zip(*(part[:, row].tolist() for part in edits), strict=True):

@@ -97,7 +97,7 @@ class SubsetSum(SingleAnswerTask):
         return is_short and (self.sampling != "hard" or 2**length <= MAX_SUBSETS_PER_VALUE * self.max_value)
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return 1 if the target can be reached, else 0."""
+        """Return 1 if some of the items sum to the target, else 0."""
         if [len(part) for part in parts[1:]] != [1] or 0 in parts[0]:
             return None
         reached, target = reachable_sums(torch.tensor(parts[:1]))[0], parts[1][0]
@@ -222,7 +222,7 @@ def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
 
 
 def reachable_sums_by_definition(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
-    """Return the sums of `reachable_sums`, computed one by one."""
+    """Return the same array as `reachable_sums`, computed sum by sum."""
     reached = torch.zeros(len(items), int(items.sum(1).max()) + 1, dtype=torch.bool)
     for row, values in enumerate(items.tolist()):
         sums = {0}

@@ -48,7 +48,7 @@ class TwoStringsTask(SingleAnswerTask):
         return int(self.compare(first, second))
 
     def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the features `common` and `aligned` by name, and both combined into one integer."""
+        """Return the features `common` and `aligned` by name, and a feature that combines both in one integer."""
         return {
             "common letters": common,
             "aligned letters": aligned,
@@ -62,7 +62,7 @@ class GridTask(TwoStringsTask, MachineTask):
     @property
     @abstractmethod
     def reference(self) -> GridMachine:
-        """Return the local rule, which computes the differences of neighboring entries of the table.
+        """Return the local rule, which computes the differences of neighboring entries in the task's table.
 
         The rule is written independently of `compare`.
         """
@@ -133,7 +133,10 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 
 
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
-    """Return the largest number of positions at which two strings agree if one is moved by up to `MAX_MOVED`."""
+    """Return the largest number of positions at which two strings agree.
+
+    One string may be moved against the other string by up to `MAX_MOVED` positions.
+    """
     padded = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
     # Pads of the two strings must not count as agreement.
     letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)

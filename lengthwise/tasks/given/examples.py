@@ -55,7 +55,7 @@ class Counts(NamedTuple):
         )
 
     def describe_unused_columns(self) -> str:
-        """Return a clause with the names of unused columns, or an empty string."""
+        """Return a clause that names the unused columns of the table, or an empty string if all columns are used."""
         if not self.unused_columns:
             return ""
         known, count = self.unused_columns[:MAX_NAMED_COLUMNS], len(self.unused_columns)

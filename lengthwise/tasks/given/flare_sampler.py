@@ -32,7 +32,7 @@ class FlareExample(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A split: its folder below the folder of the language, its number of strings, and its longest length."""
+    """A split: its folder below the language's folder, its number of strings, and the largest length of its strings."""
 
     folder: str
     num_strings: int
@@ -150,7 +150,7 @@ class _Continuations:
         return [json.dumps({"s": " ".join(able), "e": ends}, separators=(",", ":")) for able, ends in entries]
 
     def next_symbols(self, string: String) -> str:
-        """Return, as JSON, the set of next symbols after each prefix."""
+        """Return as JSON the set of symbols that can come next after each prefix of a string."""
         state, sets = self.language.start, [self.next_sets[self.language.start]]
         for symbol in string:
             state = int(self.language.semiautomaton.table[state, symbol])
@@ -174,7 +174,7 @@ class _Proposals:
             )
 
     def inside(self, count: int) -> list[String]:
-        """Draw random strings of the language."""
+        """Draw random strings that are in the language."""
         lengths = self.chance.choice(self.lengths, count)
         strings: list[String] = [()] * count
         for length in np.unique(lengths):

@@ -33,7 +33,7 @@ def language_class(name: str) -> str:
     """Return the class in the name of a language: ``ALPHABET.TIER.CLASS.K.J.I``.
 
     Raises:
-        ValueError: the name has another form, or an unknown class.
+        ValueError: the name has another form, or contains an unknown class.
 
     Example:
         >>> language_class("04.03.TcoSL.2.1.0")
@@ -50,7 +50,7 @@ def language_names(folder: Path) -> list[str]:
     """Return the names of all languages whose automata, or whose complements' automata, are in a folder of .att files.
 
     Raises:
-        ValueError: the folder has no automaton of MLRegTest, or a file name contains an unknown class.
+        ValueError: the folder has no automaton of MLRegTest, or a file name contains an unknown class of languages.
     """
     names = [path.stem for path in sorted(folder.glob("*.att")) if _NAME.fullmatch(path.stem)]
     if not names:
@@ -79,7 +79,9 @@ def read_language(folder: Path, name: str) -> DFA:
 
 
 def draw_languages(folder: Path, count: int, seed: int = 0) -> list[str]:
-    """Draw names of languages; the classes get equal shares, as far as they have enough languages.
+    """Draw names of languages, about equally many from each class.
+
+    If a class has too few languages, all its languages are drawn.
 
     Raises:
         ValueError: `count` is below 1, or exceeds the number of languages; the folder has no automata.

@@ -139,7 +139,7 @@ class _Drawing(NamedTuple):
         raise _too_few(f"new strings {'inside' if side else 'outside'} the language", length, count, len(strings))
 
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
-        """Draw pairs of a string inside and a string outside, one edit apart; no string may be in `seen`.
+        """Draw pairs of a string inside the language and a string outside it, one edit apart and not yet in `seen`.
 
         The drawn strings are added to `seen`.
         """

@@ -91,7 +91,8 @@ def _reject_arguments(source: object, **arguments: str | None) -> None:
     for argument, value in arguments.items():
         if value is not None:
             raise ValueError(
-                f"{argument}: expected no value for {source}, whose format sets it, got {value!r}; leave {argument} out"
+                f"{argument}: expected no value for {source}, whose format needs no such argument, got {value!r}; "
+                f"leave {argument} out"
             )
 
 
@@ -143,7 +144,7 @@ def _row_of(row: Any, split: Callable[[Any], Sequence[str]], supervision: Superv
 
 
 def has_columns(path: Path) -> bool:
-    """Return whether a file's format has columns, so that their names and a separator of symbols can be given."""
+    """Return whether a file's format has columns; only then can the user name columns and a separator of symbols."""
     return not path.is_dir() and path.suffix.lower() not in UNNAMED
 
 
@@ -193,7 +194,8 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
     """Yield the rows of any kind of file; `checks_first` rejects a first row that seems to be a header."""
     if not exists(path):
         raise ValueError(
-            f"{path}: expected a file of examples, found no such file; give its path relative to the current folder"
+            f"{path}: expected a file of examples, found no such file; give the file's path relative to the current "
+            "folder"
         )
     kind = path.suffix.lower()
     if not has_columns(path):
@@ -250,7 +252,7 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
         raise ValueError(
             f"label: expected the label {first_label!r} of the first row also in another row, got it only in the first "
             f"row; if that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label), and "
-            "otherwise move it below another row"
+            "otherwise move this row below another row"
         )
 
 

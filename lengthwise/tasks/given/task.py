@@ -30,12 +30,12 @@ class ExamplesTask(SymbolTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the symbols that occur, in the order of their names."""
+        """Return the symbols that occur in the examples, in the order of their names."""
         return self.examples.symbols
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the labels that occur, in the order of their names."""
+        """Return the labels that occur in the examples, in the order of their names."""
         return self.examples.classes
 
     def is_legal_length(self, length: int) -> bool:

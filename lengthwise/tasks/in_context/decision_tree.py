@@ -105,7 +105,7 @@ def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "
 
 
 def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "B P"]:
-    """Return the values of `tree_values`, computed point by point."""
+    """Return the same values as `tree_values`, computed point by point."""
     values = torch.empty(points.shape[:2])
     num_inner = trees.coordinates.shape[1]
     for row in range(len(points)):
@@ -139,7 +139,7 @@ def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
 
 
 def nearest_neighbor_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Return the answers of `nearest_neighbor`, computed point by point."""
+    """Return the same answers as `nearest_neighbor`, computed point by point."""
     answers = torch.full(inputs.shape[:2], torch.nan)
     answers[:, 0] = 0
     for row, sequence in enumerate(inputs):

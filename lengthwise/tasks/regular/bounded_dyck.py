@@ -22,8 +22,8 @@ class BoundedDyck(Chi2023Task):
     in D_n.
 
     With ``"near-miss"`` sampling (`RecognitionTask`), the profiles are the languages of exact depth 1, ..., n. The
-    neighbor is the language of exact depth n + 1, so the bound decides the answer. The paper's samples hardly test the
-    bound.
+    neighbor is the language of exact depth n + 1, so the bound decides the answer. The samples of Chi et al.
+    (``"chi2023"``) hardly test the bound.
 
     Raises:
         ValueError: `depth` is below 1, or `sampling` is unknown.
@@ -53,7 +53,7 @@ class BoundedDyck(Chi2023Task):
 
     @property
     def profiles(self) -> tuple[DFA, ...]:
-        """Return the languages of the exact depths 1, ..., `depth`."""
+        """Return for each n in 1, ..., `depth` the language of the balanced strings of depth exactly n."""
         return tuple(library.exact_depth_dyck(depth) for depth in range(1, self.depth + 1))
 
     @property

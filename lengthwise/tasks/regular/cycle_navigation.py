@@ -53,10 +53,13 @@ class CycleNavigation(UniformTask):
         return length >= 1 and 2 * length + 1 >= self.size
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the running sum of the moves modulo `size`; the move down counts as -1."""
+        """Return for each prefix the sum of its moves modulo `size`; the move down counts as -1."""
         return torch.where(inputs == 2, -1, inputs).cumsum(dim=1) % self.size
 
     def baseline(self, length: int) -> float:
-        """Return the probability of the likeliest position after uniform moves, by powers of the transition matrix."""
+        """Return the probability of the likeliest position after `length` uniform moves.
+
+        A power of the transition matrix contains the probabilities of all positions.
+        """
         chain = self.transducer.semiautomaton.transition_matrix(np.full(3, 1 / 3))
         return float(np.linalg.matrix_power(chain, length)[0].max())

@@ -37,7 +37,7 @@ class EqualEnds(UniformTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the digits."""
+        """Return the digits below `num_digits`."""
         return tuple(map(str, range(self.num_digits)))
 
     classes: ClassVar[tuple[str, ...]] = ("0", "1")  # first and last symbol differ, are equal
@@ -56,5 +56,5 @@ class EqualEnds(UniformTask):
         return (inputs == inputs[:, :1]).to(torch.int64)
 
     def baseline(self, length: int) -> float:
-        """Return 1 for one symbol, else ``1 - 1 / num_digits``, the probability that the ends differ."""
+        """Return 1 at length 1, else ``1 - 1 / num_digits``, the probability that the first and last digit differ."""
         return 1.0 if length == 1 else 1 - 1 / self.num_digits

@@ -12,7 +12,7 @@ from lengthwise.tasks.base import TASKS, UniformTask
 
 @TASKS.register("even-pairs")
 class EvenPairs(UniformTask):
-    """The number of factors `ab` and `ba` modulo 2, over independent fair symbols.
+    """The number of occurrences of `ab` and `ba` together, modulo 2, over independent fair symbols.
 
     ``answer_t = #{1 < s <= t : symbol_s is not symbol_(s-1)} mod 2``, which is 0 exactly if symbol t equals the first
     symbol. The classes are the two remainders.
@@ -46,5 +46,5 @@ class EvenPairs(UniformTask):
         return (inputs != inputs[:, :1]).to(torch.int64)
 
     def baseline(self, length: int) -> float:
-        """Return one half, or 1 at length 1."""
+        """Return 1 at length 1, where every answer is 0, and else 1/2, because both answers are equally likely."""
         return 0.5 if self.is_balanced_length(length) else 1.0

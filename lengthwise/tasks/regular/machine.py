@@ -103,17 +103,21 @@ class MachineTransduction(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the alphabet."""
+        """Return the symbols that the machine reads."""
         return self.alphabet
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the answers."""
+        """Return the names of the answers."""
         return self.answers
 
     @property
     def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # depends on the machine
-        """Return whether every string has an answer; otherwise, prefixes of a sample may have no answer."""
+        """Return True if every string has an answer.
+
+        Otherwise, samples without any answer are drawn again. Prefixes of samples may then have another distribution
+        than samples of the prefixes' lengths.
+        """
         return bool((self.transducer.outputs[self._reached] != IGNORE).all())
 
     @property
@@ -233,7 +237,7 @@ def machine_task(labeled: LabeledMachine) -> MachineTransduction:
 
 
 def machine_fields(labeled: LabeledMachine) -> dict[str, Any]:
-    """Return the fields with which `MachineTransduction` is the task of a machine."""
+    """Return the fields of the `MachineTransduction` task whose answers a labeled machine gives."""
     machine = labeled.machine
     return {
         "alphabet": machine.symbols,

@@ -54,7 +54,7 @@ class ModularArithmetic(RegularTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the remainders."""
+        """Return the remainders modulo `modulus`."""
         return tuple(str(remainder) for remainder in range(self.modulus))
 
     @property
@@ -116,7 +116,7 @@ class ModularArithmetic(RegularTask):
         return values
 
     def baseline(self, length: int) -> float:
-        """Return the probability of the likeliest value, by powers of a transition matrix."""
+        """Return the probability of the likeliest value at this length, computed with powers of a transition matrix."""
         machine = self.transducer
         digit = np.arange(len(self.symbols)) < self.modulus
         after_operand = machine.semiautomaton.transition_matrix(digit / self.modulus)

@@ -53,7 +53,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the values up to the first =, where the value before the = is repeated, and `IGNORE` afterwards."""
+        """Return the answers before the first =, at this = the answer of the position before it, and then `IGNORE`."""
         values = super().solve(inputs)
         before = torch.nn.functional.pad(values, (1, -1), value=IGNORE)
         ends = inputs == self.modulus + 3

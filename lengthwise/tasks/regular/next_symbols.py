@@ -97,14 +97,15 @@ class NextSymbols(RegularTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the names of the sets that occur after a symbol and, with `with_other`, of the class "another set"."""
+        """Return the names of the sets of next symbols, and with `with_other` the name of the class "another set"."""
         return _next_sets(self.language, self.with_end).names + (OTHER,) * self.with_other
 
     @property
     def members(self) -> Bool[np.ndarray, "S M"]:
-        """Return a row for each set in `classes`, in their order; the class "another set" has no row.
+        """Return a row for each set in `classes`, in the order of `classes`; the class "another set" has no row.
 
-        A row has a bool for each symbol and, if `with_end`, a bool for the end: whether the set contains it.
+        A row has a bool for each symbol and, if `with_end`, a bool for the end. The bool is True if the set contains
+        this symbol or the end.
         """
         return _next_sets(self.language, self.with_end).members
 
@@ -119,7 +120,7 @@ class NextSymbols(RegularTask):
         return length >= 1 and bool(self._prefixes.sampler.possible(length).any())
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether each set can be the answer to a string of this length."""
+        """Return whether each set of next symbols can be the answer to a string of this length."""
         if not self.is_legal_length(length):
             return False
         return set(range(len(self.members))) <= set(self.transducer.outputs[self._prefixes.reached(length)].tolist())
@@ -137,7 +138,7 @@ class NextSymbols(RegularTask):
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:
-        """Return the probability of the likeliest set at the end of a sample of this length."""
+        """Return the probability of the likeliest set of next symbols at the end of a sample of this length."""
         return float(self._odds_of_answers(length).max())
 
     @property
@@ -190,11 +191,11 @@ class _Prefixes:
 
     @cached_property
     def sampler(self) -> StringSampler:
-        """Return a sampler with two starts: start 0 draws prefixes uniformly, and start 1 draws them persistently."""
+        """Return a sampler with two starts: start 0 draws uniform prefixes, start 1 draws prefixes with long runs."""
         return joint_sampler([DFA(self.language.semiautomaton, self.language.start, self.live)], WEIGHTS)
 
     def reached(self, length: int) -> Bool[np.ndarray, " Q"]:
-        """Return whether prefixes of `length` symbols (at least 1) reach each state, computed without probabilities."""
+        """Return for each state whether a prefix of `length` symbols (at least 1) reaches the state."""
         while len(self._reached) < length:
             before = self._reached[-1] if self._reached else np.arange(len(self.live)) == self.language.start
             after = np.zeros_like(self.live)

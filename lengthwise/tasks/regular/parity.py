@@ -50,7 +50,7 @@ class Parity(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the running sum modulo 2."""
+        """Return for each prefix the number of `b` modulo 2."""
         return inputs.cumsum(dim=1) % 2
 
     def baseline(self, length: int) -> float:

@@ -79,7 +79,7 @@ class RecognitionTask(RegularTask, ShallowTask):
     @property
     @abstractmethod
     def language(self) -> DFA:
-        """Return the automaton of the language, the same object for equal tasks."""
+        """Return the automaton of the language; equal tasks return the same object."""
 
     @property
     def profiles(self) -> tuple[DFA, ...]:
@@ -100,7 +100,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return the automaton of the language as a transducer to the classes."""
+        """Return the automaton of the language as a transducer whose answers are the classes."""
         return self.language.transducer
 
     @property
@@ -109,7 +109,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return self._sampler.longest
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether there are strings of this length both inside and outside."""
+        """Return whether there are strings of this length both inside and outside the language."""
         return self.is_legal_length(length) and bool(self._sampler.possible(length)[[OUT, IN]].all())
 
     def baseline(self, length: int) -> float:
@@ -127,10 +127,10 @@ class RecognitionTask(RegularTask, ShallowTask):
         return batch.inputs, batch.targets[:, -1]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return four features by name.
+        """Return four features of each string by name.
 
-        They are the pair of the first and the last symbol, whether all symbols occur equally often, both of these
-        features in one integer, and the number of runs of equal symbols.
+        The features are the pair of the first and the last symbol, whether all symbols occur equally often, both of
+        these features in one integer, and the number of runs of equal symbols.
         """
         counts = symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
@@ -152,7 +152,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return {"logistic regression on counts of symbols and pairs": torch.cat([counts, pairs], 1)}
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the automaton's answer to each prefix; a task with a formula overrides this."""
+        """Return the automaton's answer to each prefix; a task that has a formula overrides this method."""
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     @property
@@ -267,7 +267,7 @@ def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -
 
 
 def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Replace a window of every string, uniform among all windows, by the same window of another string."""
+    """Replace a window of every string, uniform among all windows, by another string's symbols at these positions."""
     num_rows, length = strings.shape
     # The two cuts differ, so no window is empty.
     cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values.numpy()
@@ -277,7 +277,10 @@ def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -
 
 
 def swap(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Exchange the symbol at a uniform position with a different symbol of the string, if not all symbols are equal."""
+    """In each string, exchange the symbol at a uniform position with a different symbol of the same string.
+
+    A string whose symbols are all equal stays as it is.
+    """
     num_rows, length = strings.shape
     rows = np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()

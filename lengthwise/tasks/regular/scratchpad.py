@@ -98,7 +98,7 @@ class Scratchpad(RegularTask):
 
     @property
     def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # depends on the base task
-        """Return whether prefixes of the base task's samples are distributed as samples of their length."""
+        """Return whether every prefix of a base task's sample is distributed like a sample of the prefix's length."""
         return self.base.prefix_exchangeable
 
     @property

@@ -34,12 +34,12 @@ class Sum(UniformTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the digits below the modulus."""
+        """Return the digits below `modulus`."""
         return tuple(map(str, range(self.modulus)))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the remainders."""
+        """Return the remainders modulo `modulus`."""
         return self.symbols
 
     @property
@@ -48,7 +48,7 @@ class Sum(UniformTask):
         return library.digit_sum(self.modulus)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the running sum modulo `modulus`."""
+        """Return for each prefix the sum of its digits modulo `modulus`."""
         return inputs.cumsum(dim=1) % self.modulus
 
     def baseline(self, length: int) -> float:

@@ -49,7 +49,8 @@ class Tomita(Chi2023Task):
     def _has_sampler(self) -> "Tomita":
         if self.index == 2 and self.sampling == "chi2023":
             raise ValueError(
-                "sampling: expected 'near-miss' for index 2, got 'chi2023'; the code of Chi et al. has no Tomita 2"
+                "sampling: expected 'near-miss' for index 2, got 'chi2023'; choose 'near-miss', because "
+                "the code of Chi et al. has no language 2"
             )
         return self
 
@@ -74,7 +75,7 @@ class Tomita(Chi2023Task):
         return super().baseline(length)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return membership by the definition of each language, computed with running sums of the symbols."""
+        """Return whether each prefix is in the language, computed from its definition with sums over the prefix."""
         return _DEFINITIONS[self.index](inputs).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:

@@ -98,7 +98,7 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "num-edits.txt",
             "1\n\n3\n",
-            r"num-edits\.txt: expected 2 lines, one for each string with label 0, got line 3; r",
+            r"num-edits\.txt: expected 2 lines, one for each string with label 0, got another line, line 3; r",
         ),
         (
             "num-edits.txt",
@@ -181,7 +181,7 @@ def test_arguments_without_a_use_are_rejected(name: str, argument: str, tmp_path
 
 
 def test_a_missing_path_is_not_a_wrong_suffix(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nope: expected a file of examples, found no such file; give its path"):
+    with pytest.raises(ValueError, match="nope: expected a file of examples, found no such file; give the file"):
         read_examples(tmp_path / "nope")
 
 
