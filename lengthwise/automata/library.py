@@ -128,7 +128,7 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
 def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Transducer:
     """Return the machine of `modular_arithmetic`, extended to expressions that may end with an =.
 
-    The answer at the = is the answer before it.
+    The answer at the = equals the answer at the operand before it.
 
     The machine has a state after = for each answer. Every symbol after an =, or an = that does not follow an operand,
     leads to the sink.

@@ -18,7 +18,7 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
 
     All states of a block have the same label, and each symbol leads from all of them to the same block. For small
     tables, Moore's rounds run in Python until no block is split. For larger tables of Q states and V symbols, at most
-    about log2 Q rounds run in NumPy, on all states at once. If they do not suffice, because only long strings
+    about log2 Q rounds run in NumPy, on all states at once. If these rounds do not suffice, because only long strings
     distinguish some states, Hopcroft's algorithm finishes the work in O(Q V log Q) steps.
 
     Example:

@@ -162,10 +162,10 @@ def separating_weights(
     """Return integers W that separate the answers, or None if the search fails.
 
     If y is the answer to a vector, entry y of ``W @ vector`` exceeds all other entries by at least 1. Row y of W begins
-    as the sum of the vectors with answer y. This suffices if all vectors are matrices of different permutations, with
-    different answers. Each round then corrects all mistakes at once. For each mistake, it adds the vector to the row of
-    the right answer, and subtracts it from the row with the largest other entry. The search fails if mistakes remain
-    after `MAX_CORRECTIONS` rounds.
+    as the sum of the vectors with answer y. These sums suffice if all vectors are matrices of different permutations,
+    with different answers. Each round then corrects all mistakes at once. For each mistake, the round adds the vector
+    to the row of the right answer, and subtracts it from the row with the largest other entry. The search fails if
+    mistakes remain after `MAX_CORRECTIONS` rounds.
 
     Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
     """

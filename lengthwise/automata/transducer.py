@@ -109,7 +109,7 @@ class Transducer:
     def with_empty_answer(self, output: int) -> "Transducer":
         """Return the smallest transducer that answers nonempty strings like this one.
 
-        Its answer to the empty string is `output`.
+        The result answers the empty string with `output`.
 
         Example:
             >>> always = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([1]))

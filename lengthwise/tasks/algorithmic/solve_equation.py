@@ -22,7 +22,8 @@ class SolveEquation(ModularTask):
     """The digit x that solves an equation modulo `modulus`, queried at its end (`StringAnswerTask`).
 
     An equation is an expression as in `ModularArithmeticBrackets`, with + and - only, followed by ``=`` and its value.
-    In the expression, x hides one digit. The hidden digit is the first one at or after a uniform position, cyclically.
+    In the expression, x hides one digit. The hidden digit is the first digit at or after a uniform position,
+    cyclically.
 
     Raises:
         ValueError: `modulus` is not in 2 ... 10.

@@ -19,7 +19,7 @@ class ExamplesTask(SymbolTask):
     """Labeled strings from a user; the answers to other strings are unknown.
 
     A batch is drawn uniformly from the examples of its length, in training and in measurements. A length curve
-    therefore measures a net on its training strings. To measure it on other strings, hold some strings out and use
+    therefore measures a net on its training strings. To measure a net on other strings, hold some strings out and use
     `labeled_curve`.
     """
 

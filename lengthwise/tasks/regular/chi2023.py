@@ -16,8 +16,8 @@ class Chi2023Task(RecognitionTask):
     `sampling` names the way in which strings are drawn:
 
     - ``"near-miss"``: as in every `RecognitionTask`.
-    - ``"chi2023"``: by the samplers of the code, so that the tables of the paper can be measured again. Strings are not
-      shuffled: the first half is in the language and the second half is outside. An odd batch has one more string
+    - ``"chi2023"``: by the samplers of Chi et al., so that the tables of their paper can be measured again. Strings are
+      not shuffled: the first half is in the language and the second half is outside. An odd batch has one more string
       outside. Strings outside are uniform.
 
     Source: Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length

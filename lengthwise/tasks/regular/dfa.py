@@ -62,7 +62,7 @@ class DFALanguage(RecognitionTask):
             `accept` are given together with a file; the file contains no machine that accepts or rejects; the alphabet
             does not consist of distinct characters, or words without blanks; a state lacks a transition; a named state
             does not exist; all strings of one symbol or more are in the language, or no such string is; more than 1,000
-            states are needed, or more than 2,000 states or 40,000 transitions given.
+            states are needed; or more than 2,000 states or 40,000 transitions are given.
 
     Example:
         >>> task = DFALanguage(alphabet="ab", transitions=((0, 1), (1, 0)), accepting=(1,))

@@ -13,8 +13,8 @@ class FlareLanguage(RecognitionTask):
     """Recognition of a regular language of FLaRe, over FLaRe's symbols.
 
     `problem` is ``even-pairs``, ``repeat-01``, ``parity``, ``first``, ``dyck-2-3``, ``cycle-navigation`` or
-    ``modular-arithmetic-simple`` (defined in `lengthwise.automata.flare`). The last two accept a string if it ends in
-    the answer to the symbols before it.
+    ``modular-arithmetic-simple`` (defined in `lengthwise.automata.flare`). The last two languages contain a string if
+    it ends in the answer to the symbols before this answer.
 
     Raises:
         ValueError: the problem is unknown.

@@ -15,8 +15,8 @@ class RandomLanguage(RecognitionTask):
     """Recognition of a random regular language, whose minimal automaton has `num_states` states.
 
     `seed` is the index of a language among languages of the same numbers of states and symbols. `random_language` in
-    `lengthwise.automata.random_languages` draws the same languages on every machine, and rejects trivial ones. In the
-    languages that remain, every length from `num_states` on has strings of both classes. Also, at least half of all
+    `lengthwise.automata.random_languages` draws the same languages on every computer, and rejects trivial languages. In
+    the languages that remain, every length from `num_states` on has strings of both classes. Also, at least half of all
     pairs of states still lead to different states after the same 40 random symbols. Strings are drawn as in every
     recognition task: strings in the language are uniform or have long runs, and strings outside are uniform or near
     misses.

@@ -59,7 +59,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     - uniform strings outside,
     - strings inside with one or two substitutions,
-    - strings inside, with one window replaced by the same window of another string inside,
+    - strings inside, with one window replaced by the symbols of another string inside at the same positions,
     - strings from `neighbor`, a similar language that has no string in common with the task's language. If there is no
       neighbor, or it has no string of this length: strings inside with two different symbols swapped.
 

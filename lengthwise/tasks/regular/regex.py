@@ -23,9 +23,9 @@ class RegexLanguage(RecognitionTask):
     `pattern` may contain symbols of one character, `.`, `[ab]`, `[a-d]`, `[^ab]`, groups, `|`, `*`, `+`, `?`, `{2}` and
     `{2,5}`. After a backslash, each of these special characters is an ordinary symbol. There are no anchors. See
     `dfa_from_regex` in `lengthwise.automata.regex`. `alphabet` contains the symbols in the order of their ids (in a
-    list or as a text). If it is empty, the symbols are the ones in the pattern, sorted. If `tokens` is "words", symbols
-    are words with blanks between them, in the pattern and in `alphabet`. The smallest automaton of the language answers
-    strings. It also draws strings in the language, strings outside it, and near misses.
+    list or as a text). If `alphabet` is empty, the symbols are the sorted symbols of the pattern. If `tokens` is
+    "words", symbols are words with blanks between them, in the pattern and in `alphabet`. The smallest automaton of the
+    language answers strings. It also draws strings in the language, strings outside it, and near misses.
 
     Raises:
         ValueError: the pattern has an error (the message gives its position), or is too large; the alphabet does not

@@ -100,7 +100,7 @@ class WordProblem(UniformTask):
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the product of each prefix, computed in rounds with the table of products.
 
-        After round k, a result is the product of the last 2^k generators in its prefix, or of all if there are fewer.
+        After round k, the result for a prefix is the product of its last 2^k generators, or of all if it has fewer.
         """
         table = torch.from_numpy(self.action.table)
         products = torch.from_numpy(self.action.generator_elements)[inputs]
