@@ -10,7 +10,7 @@ MAX_SUBGROUPS = 200
 
 
 def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M N"]:
-    """Return a faithful transitive action on as few points as possible; element g maps p to ``action[g, p]``.
+    """Return a group's faithful transitive action on as few points as possible; element g maps p to ``action[g, p]``.
 
     The points are the cosets H x of a largest core-free subgroup H. A subgroup is core-free if it contains no normal
     subgroup except the trivial one. Point 0 is H itself. The search starts at the trivial subgroup and adds one element

@@ -250,7 +250,7 @@ class Semiautomaton:
     def first_difference(
         self, other: "Semiautomaton", starts: Pair, labels: Sequence[Sequence[int]], *, ignored: int | None = None
     ) -> tuple[str, ...] | None:
-        """Return a shortest string after which the machines are in states with different labels, or None.
+        """Return a shortest string after which the two machines' states have different labels; None if labels agree.
 
         If there are several shortest strings, the first in symbol order is returned. States with the `ignored` label do
         not differ from any state.
@@ -289,7 +289,7 @@ class Semiautomaton:
                     order.append(next_state)
 
     def quotient(self, start: int, labels: Int64[np.ndarray, " Q"]) -> tuple["Semiautomaton", Int64[np.ndarray, " R"]]:
-        """Return the smallest machine with the same label after every string, and the labels of its states.
+        """Return the smallest machine that has this machine's label after every string, and the labels of its states.
 
         The start becomes state 0, and states are numbered breadth first. So equivalent machines have equal quotients.
         """

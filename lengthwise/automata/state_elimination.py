@@ -312,7 +312,7 @@ def _size(node: Node) -> int:
 
 
 def pattern_text(node: Node, tokens: Tokens = "characters") -> str:
-    """Return the expression in the syntax of `dfa_from_regex`.
+    """Return an expression (a node of a syntax tree) as a text in the syntax of `dfa_from_regex`.
 
     Example:
         >>> either = Choice((SymbolSet(frozenset({"GET", "PUT"})), SymbolSet(frozenset({"a.b"}))))

@@ -42,7 +42,7 @@ class Format(ABC):
 
 
 class ReadableFormat(Format):
-    """A format that can be read.
+    """A format of finite machines that can be written and read.
 
     A machine that is written and then read gives the same answers to all nonempty strings. If every string is either
     accepted or rejected, the answer to the empty string also stays the same.

@@ -93,7 +93,7 @@ class _Drawing(NamedTuple):
         return re.sub(r"\\(.)", lambda pair: name if pair[1] == "N" else pair[0], label) if "\\" in label else label
 
     def attribute(self, name: str, key: str) -> str:
-        """Return an attribute of a node in lowercase, or an empty text if it is not set."""
+        """Return a node's attribute in lowercase, or an empty text if the attribute is not set."""
         return self.graph.nodes[name].get(key, "").lower()
 
     def edges(self) -> list[Edge]:

@@ -37,7 +37,7 @@ class Regex(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return an expression of the machine's language, computed by state elimination."""
+        """Return a regular expression of the machine's language, computed by state elimination."""
         dfa = machine.dfa()
         for symbol in dfa.symbols:
             if not symbol.isprintable():
@@ -52,12 +52,12 @@ class Regex(ReadableFormat):
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """Return the expression, with notes in comments after it."""
+        """Return a regular expression of the machine's language, followed by comments with the notes."""
         return cls.write(machine) + "".join(f"{cls.comment}{line}\n" for line in notes.lines())
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """Return the smallest automaton of the expression."""
+        """Return the smallest automaton of the regular expression in the text."""
         check_text(text)
         return labeled_dfa(dfa_from_regex(*pattern_and_alphabet(text)))
 

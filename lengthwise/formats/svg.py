@@ -17,5 +17,5 @@ class SVG(Drawing):
 
     @staticmethod
     def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
-        """Return the picture as SVG: circles for states, and arcs for transitions."""
+        """Return a picture of the machine as SVG: circles for states, and arcs for transitions."""
         return machine_svg(machine.machine, machine.classes, with_sinks=with_sinks)

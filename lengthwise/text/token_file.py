@@ -76,7 +76,7 @@ class TokenFile(NamedTuple):
 def in_memory(
     tokens: Mapping[Split, Tokens], tokenizer: Tokenizer, *, source: str, sources: tuple[str, ...] = ()
 ) -> TokenFile:
-    """Return a `TokenFile` of the given tokens and tokenizer, which `write_tokens` writes to a folder.
+    """Return a `TokenFile` of the given tokens and tokenizer; `write_tokens` writes this object to a folder.
 
     Raises:
         ValueError: a token is outside the tokenizer's vocabulary.

@@ -103,7 +103,7 @@ class GivenExamples(ExamplesTask):
 
     @property
     def examples(self) -> Examples:
-        """Return the examples in the file."""
+        """Return the examples in the file, or the default examples if no file is given."""
         if self.file is None:
             return _parity()
         examples = self._read_file(self.file)

@@ -225,7 +225,7 @@ def _scaled(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
 
 
 def machine_task(labeled: LabeledMachine) -> MachineTransduction:
-    """Return the task of a machine.
+    """Return the `MachineTransduction` task whose answers a labeled machine gives.
 
     Raises:
         ValueError: symbols are words, and one of them contains a blank; the machine is too large for a task; or no
