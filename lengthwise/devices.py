@@ -213,7 +213,10 @@ def check_arithmetic() -> None:
             )
     for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
         if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
-            raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset this variable")
+            raise ValueError(
+                f"precision: expected the environment variable {name} to be unset or STRICT, got {mode!r}; unset this "
+                "variable"
+            )
     if torch.is_autocast_enabled("cpu"):
         raise ValueError(
             "precision: expected no autocast, got autocast on the CPU; call this function outside of autocast"

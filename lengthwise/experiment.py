@@ -272,10 +272,11 @@ _SMOKE = (
 
 
 class ScaledSpecs(NamedTuple):
-    """A function that makes the runs of a cell at a scale.
+    """A function that makes the runs of a `Cell` at the scale smoke, small or paper.
 
-    At `smoke`, there is only one seed, and sizes are tiny. `paper` raises a ValueError, unless the settings of a paper
-    are given (`has_paper`). `goal`, `budget` and `other_tasks` are as in `make_spec`.
+    At scale `smoke`, there is only one seed, and sizes are tiny. At scale `paper`, the function raises a ValueError
+    unless `has_paper` is True, which means that the settings are a paper's. `goal`, `budget` and `other_tasks` are as
+    in `make_spec`.
     """
 
     scale: Scale
@@ -314,7 +315,7 @@ def check_is_not_paper(scale: Scale, reason: str = "this experiment is not from 
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:
-    """Return the settings with hardly any training, and with a small model unless the settings give its size."""
+    """Return settings changed to hardly any training and, unless they give the model's size, to a small model."""
     sizes = {"d_model": 16, "num_heads": 2, "block_dim": 16}
     config, given = MODELS[model].Config, settings.get("model", {})
     small = {name: size for name, size in sizes.items() if config.uses(name, given)}

@@ -197,7 +197,7 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def parse_json_text(text: str) -> dict[str, Any]:
-    """Return the object in a text that `json_text` made; raise a ValueError for other texts and changed ones."""
+    """Return the object in a text that `json_text` made; any other text, or a changed text, raises a ValueError."""
     content = strict_json_loads(text)
     if not isinstance(content, dict):
         raise ValueError("expected a JSON object, got something else")

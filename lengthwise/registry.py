@@ -76,8 +76,8 @@ def check_known(argument: str, name: object, known: Iterable[str]) -> None:
 def discover(package: str) -> None:
     """Import a package and every module below it, so that each module registers its members.
 
-    A ``*`` in the name stands for each package there: ``lengthwise.studies.*.pages`` means the packages
-    `pages` of all studies.
+    A ``*`` in the name stands for every package at this level. For example, ``lengthwise.studies.*.pages`` means the
+    package `pages` of each study.
     """
     above, star, below = package.partition(".*")
     root = importlib.import_module(above)
@@ -157,7 +157,7 @@ def loaded_extensions() -> list[Path]:
 
 
 def innermost_frame(error: BaseException, files: Iterable[Path]) -> traceback.FrameSummary | None:
-    """Return the innermost frame of an error's traceback that is in one of these files, or None."""
+    """Return the innermost frame of an error's traceback that lies in one of `files`, or None."""
     names = set(map(str, files))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return frames[-1] if frames else None

@@ -45,7 +45,7 @@ app = App(
 
 
 def flowing(text: str) -> str:
-    """Return paragraphs without line breaks, so that a terminal wraps them at its own width."""
+    """Join the lines of each paragraph of a text; a terminal then wraps the paragraphs at its own width."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 

@@ -127,7 +127,7 @@ class _Request(NamedTuple):
     command: str
 
     def experiment(self, entrants: "Sequence[Entrant]") -> "Experiment":
-        """Return the requested cells of these models or, without models, of our own models."""
+        """Return the benchmark's experiment with the requested cells: of `entrants` or, if empty, of our models."""
         return self.benchmark.make(entrants or self.benchmark.entrants, self.scale).select(self.rows, self.columns)
 
     def records(self) -> "tuple[Path, list[RunResult]]":

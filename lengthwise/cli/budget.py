@@ -48,7 +48,7 @@ class Budget:
         self._begun: set[str] = set()
 
     def ignore(self, run_ids: Iterable[str]) -> None:
-        """Do not count the seconds that these runs took before this command."""
+        """Leave out of the budget the CPU seconds that these runs took before this command."""
         for run_id in run_ids:
             # A run that is in two sweeps keeps its first number, because this command may have trained it in the first
             # sweep.
@@ -61,7 +61,7 @@ class Budget:
             self._ended[progress.run_id] = self._recorded(progress.run_id)
 
     def is_spent(self) -> bool:
-        """Return whether the limit is reached, so that no further run may begin."""
+        """Return whether the runs have used all CPU seconds of the budget; no further run may then begin."""
         if self._limit is None:
             return False
         # Another thread may add runs at the same time, so the set is copied. Diverged and failed runs never report that

@@ -10,8 +10,8 @@ VARIABLE = "LENGTHWISE_DEVICE"
 def quiet_processes() -> None:
     """Silence torch's remarks about shared gradients if torchrun runs several processes.
 
-    The function has to be called before torch is imported, because torch then reads the environment variable. Errors
-    are still written.
+    The function sets an environment variable that torch reads during its import. So call the function before torch is
+    imported. Errors are still written.
     """
     if "WORLD_SIZE" in os.environ:
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")

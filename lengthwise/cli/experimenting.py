@@ -255,7 +255,7 @@ def print_outcomes(
     tables: "Mapping[str, Table]",
     notes: Iterable[str] = (),
 ) -> int:
-    """Print tables, notes, the sources of the numbers and the failed runs; return the exit code."""
+    """Print an experiment's tables, notes, sources of the numbers and failed runs; return the exit code."""
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.sources import source_lines
 

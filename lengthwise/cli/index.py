@@ -30,7 +30,7 @@ class Line(NamedTuple):
     hang: int | None = None
 
     def wrapped(self, width: int) -> list[str]:
-        """Return the text in lines of at most `width` characters or one word; without `hang`, return one line."""
+        """Return the text in lines of at most `width` characters, except longer words; one line if `hang` is None."""
         if self.hang is None:
             return [self.text]
         indent = " " * self.hang
@@ -52,7 +52,7 @@ FamilyIndex = Mapping[str, Mapping[str, Member]]
 
 
 def index_text(index: FamilyIndex) -> str:
-    """Return the content of the index's file, with one line for each member."""
+    """Return an index of tasks, models and other members as JSON text, with one line for each member."""
     families = []
     for family, members in index.items():
         lines = [f"{json.dumps(name)}: {json.dumps(member, ensure_ascii=False)}" for name, member in members.items()]

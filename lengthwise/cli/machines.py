@@ -101,12 +101,12 @@ def diff(
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
             raise ValueError(
-                "diff: expected no --alphabet, --accept or --rename with two nets, got one; leave this option out"
+                "diff: expected no --alphabet, --accept or --rename with two nets, got such an option; leave it out"
             )
         return _diff_nets(Path(first), Path(second), min_level, budget, seed, as_json)
     for option, value in (("--min-level", min_level), ("--budget", budget)):
         if value is not None:
-            raise ValueError(f"{option}: expected two nets, got a machine; leave {option} out, as the result is exact")
+            raise ValueError(f"{option}: expected two nets, got a machine; leave out {option}, used only for two nets")
     from lengthwise.automata.labeled import difference
 
     sources = (first, second)

@@ -84,7 +84,7 @@ def evaluate(
     given = [name for name, default in _Draws()._asdict().items() if getattr(draws, name) != default]
     if labeled is not None and given:
         raise ValueError(
-            f"{given[0]}: not allowed with --labeled, because the file has the strings; leave the option out"
+            f"{given[0]}: not allowed with --labeled, whose file contains the strings; leave out one of the two"
         )
     stored = load_stored(model, device)
     is_text = isinstance(stored.task, LanguageTask) and labeled is None
@@ -97,7 +97,7 @@ def evaluate(
         facts = _evaluate_text(stored, draws, out, console)
     elif split != "test":
         raise ValueError(
-            f"split: expected test for {stored.task.name}, a task without text, got {split}; leave the option out"
+            f"split: expected test, because task {stored.task.name} has no text, got {split}; leave the option out"
         )
     else:
         facts = _evaluate_drawn(stored, name, draws, out, console)

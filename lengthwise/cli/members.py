@@ -80,7 +80,7 @@ def own_families() -> Families:
 
 
 def describe_members(families: Families, names: Container[str]) -> FamilyIndex:
-    """Return the summary of every member, and the paragraphs of `names`; describing all members takes seconds."""
+    """Return every member's first sentence, and paragraphs only for `names`, because all paragraphs take seconds."""
     index = {
         family: {
             name: Member(_first_line(member), _paragraphs(family, name, member) if name in names else [])

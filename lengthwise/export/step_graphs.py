@@ -47,7 +47,7 @@ class GraphBuilder:
         return name
 
     def node(self, operation: str, *values: Value, num_outputs: int = 1, **attributes: Any) -> list[str]:
-        """Add an operation and return the names of its outputs."""
+        """Add an operation to the graph, and return the names of its outputs."""
         from onnx import helper
 
         outputs = [f"{operation.lower()}_{len(self.nodes)}_{index}" for index in range(num_outputs)]
@@ -56,12 +56,12 @@ class GraphBuilder:
         return outputs
 
     def apply(self, operation: str, *values: Value, **attributes: Any) -> str:
-        """Add an operation with one output, and return the name of the output."""
+        """Add an operation with one output to the graph, and return the output's name."""
         (output,) = self.node(operation, *values, **attributes)
         return output
 
     def add(self, *terms: Value) -> Value:
-        """Return the sum of terms; constants are added first."""
+        """Add the sum of `terms` to the graph, and return this sum; constants are summed in advance."""
         constants = [term for term in terms if not isinstance(term, str)]
         values: list[Value] = [term for term in terms if isinstance(term, str)]
         values += [np.asarray(sum(constants))] if constants else []
@@ -92,13 +92,13 @@ class GraphBuilder:
         return scaled if norm.bias is None else self.add(scaled, numbers(norm.bias)[None])
 
     def split(self, value: str, sizes: Sequence[int]) -> list[str]:
-        """Split a value into parts of these sizes."""
+        """Split a value of the graph into parts of these sizes, and return the parts' names."""
         if len(sizes) == 1:
             return [value]
         return self.node("Split", value, self.constant(np.array(sizes)), num_outputs=len(sizes), axis=1)
 
     def joined(self, parts: Sequence[Value]) -> str:
-        """Return the concatenation of the parts."""
+        """Concatenate parts, which are values of the graph, and return the result's name."""
         return self.apply("Concat", *parts, axis=1) if len(parts) > 1 else str(parts[0])
 
     def finished(self, output: str, result: str, width: int) -> bytes:
@@ -188,7 +188,7 @@ def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> 
 
 
 def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Value]:
-    """Return the state after torch's layers; an LSTM's state contains the cells of all layers, then the outputs."""
+    """Return the next state of a net from `wrap`: first the layers' cells, if it is an LSTM, then their outputs."""
     core = model.core
     size = model.config.hidden_size
     layers = model.config.num_layers

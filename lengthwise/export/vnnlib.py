@@ -181,7 +181,7 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosur
 
 
 def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the names of each query and of its graph, and the query's text.
+    """Yield, for each query, the file names of the query and of its graph, and the text of the query.
 
     A net with a single answer is always right, so it has no queries about answers.
     """
@@ -205,7 +205,7 @@ def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple
 
 
 def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Sequence[str]) -> str:
-    """Return the text of a query: does some input in the box from `low` to `high` lead to a failure of the claim?"""
+    """Return a VNN-LIB query: can an input from `low` to `high` lead to one of `failures`, which contradict `claim`?"""
     lines = [f"; {claim}", "; This is its negation: unsat proves the claim.", ""]
     lines += [f"(declare-const X_{index} Real)" for index in range(len(low))]
     lines += [f"(declare-const Y_{index} Real)" for index in range(num_outputs)]
@@ -215,7 +215,7 @@ def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Seque
 
 
 def decimal(number: float) -> str:
-    """Return the shortest digits that give the same float64; VNN-LIB does not allow exponents."""
+    """Return the fewest digits that float64 reads as `number`, without an exponent, which VNN-LIB does not allow."""
     return np.format_float_positional(number, trim="0")
 
 

@@ -21,7 +21,7 @@ class Clock:
         self.rewind()
 
     def rewind(self) -> None:
-        """Set the clock back to the earlier status, if this process only repeated work that was already counted."""
+        """Set the clock back to the earlier status, because this process only repeated work already counted."""
         # `perf_counter` and `process_time` never go back, whereas a machine may set its date back during a run.
         self._wall = time.perf_counter() - self._before.wall_seconds
         self._cpu = time.process_time() - self._before.cpu_seconds

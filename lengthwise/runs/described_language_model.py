@@ -31,7 +31,7 @@ class Sets(FrozenRecord, strict=True, allow_inf_nan=False):
 
 
 class LanguageModelDescription(FrozenRecord, strict=True):
-    """A language model's TOML file: its folder (relative to this file), and arguments of `wrap_hugging_face`."""
+    """A language model's TOML file: the model's folder (relative to the file), and arguments of `wrap_hugging_face`."""
 
     hugging_face: str
     task: dict[str, Any] | str = ""

@@ -91,7 +91,7 @@ class Goal(FrozenRecord, allow_inf_nan=False):
 
 
 def parse_goal_level(name: str) -> GoalLevel:
-    """Return the level of this name; an unknown name raises a ValueError."""
+    """Return `name` as the level of a run's goal; an unknown name raises a ValueError."""
     check_known("goal", name, get_args(GoalLevel))
     return cast(GoalLevel, name)
 

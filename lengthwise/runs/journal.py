@@ -82,7 +82,8 @@ class Journal(Generic[E]):
         # The training process has resumed from a checkpoint and dropped entries that were read already.
         if offset > length:
             raise ValueError(
-                f"{self.path}: expected {offset} bytes or more, got {length}; the file was cut back meanwhile"
+                f"{self.path}: expected {offset} bytes or more, got {length}; the file was cut back meanwhile, so "
+                "track the run again"
             )
         try:
             entries = [self.parse(line) for line in whole.splitlines()]
@@ -114,7 +115,7 @@ class Journal(Generic[E]):
 
     @contextmanager
     def appending(self) -> Iterator["JournalWriter[E]"]:
-        """Open the file, and yield a writer that appends entries to it."""
+        """Open the journal's file, and yield a writer that appends entries to this file."""
         with naming(self.path):
             # Appending leaves the lines of earlier processes in place, whatever happens in this process.
             file = self.path.open("ab")
@@ -129,11 +130,11 @@ class Journal(Generic[E]):
 
     @staticmethod
     def line(entry: E) -> str:
-        """Return an entry as a line of the file."""
+        """Return an entry as a line of the journal's file."""
         return json.dumps(entry._asdict()) + "\n"
 
     def parse(self, line: bytes) -> E:
-        """Return the entry of a line; a line of another form raises a ValueError or TypeError."""
+        """Return the entry in a line of the journal; a line of another form raises a ValueError or TypeError."""
         entry = self.kind(**json.loads(line))
         if not all(isinstance(value, int | float) or value is default for value, default in self._with_defaults(entry)):
             raise TypeError("expected numbers")

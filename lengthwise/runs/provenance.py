@@ -45,7 +45,7 @@ def changed_extensions(begun: Mapping[str, str]) -> list[str]:
 
 
 def file_digests(begun: Mapping[str, str]) -> set[str]:
-    """Return the hashes of the user's files that the versions `begun` contain, whatever the names of the files are."""
+    """Return the hashes of the user's own files that are recorded in `begun`, a result of `versions`."""
     return {digest for key, digest in begun.items() if key.startswith(EXTENSION)}
 
 

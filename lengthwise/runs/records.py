@@ -246,7 +246,7 @@ def _spec_of_today(record: RunResult | DivergedRun) -> RunSpec | None:
 def diverged_now(
     specs: Iterable[RunSpec], root: Path, earlier: Iterable[DivergedRun], results: Iterable[RunResult]
 ) -> list[DivergedRun]:
-    """Return the runs without a result that diverged, according to their folders below `root` or earlier records."""
+    """Return the diverged runs that have no result, according to their folders below `root` or to earlier records."""
     by_id, known = {run.run_id: run for run in earlier}, {result.run_id for result in results}
     runs = []
     for spec in specs:

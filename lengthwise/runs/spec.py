@@ -51,7 +51,7 @@ class RunSpec(NamedTuple):
     other_tasks: tuple[SymbolTask, ...] = ()
 
     def to_json(self) -> Settings:
-        """Return the complete specification, defaults included."""
+        """Return the complete specification as values for JSON, defaults included."""
         return {
             "task": dump_named(self.task.name, self.task),
             "model": dump_named(self.model_name, self.model_config),

@@ -185,5 +185,5 @@ def test_a_task_without_a_machine_and_another_precision_are_refused(monkeypatch:
     with pytest.raises(ValueError, match="task: expected a task with a finite reference machine, got subset-sum; "):
         certify(make_model("rnn", sums), sums)
     monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
-    with pytest.raises(ValueError, match="precision: expected ONEDNN_DEFAULT_FPMATH_MODE unset or STRICT, got 'BF16'"):
+    with pytest.raises(ValueError, match="variable ONEDNN_DEFAULT_FPMATH_MODE to be unset or STRICT, got 'BF16'"):
         certify(last_symbol_net(), LastSymbol())

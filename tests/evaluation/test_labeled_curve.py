@@ -79,7 +79,7 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     assert "net: 2 of 2 labels of one.csv" in capsys.readouterr().out
     for more in (("--lengths", "3"), ("--protocol", "structured")):
         assert exit_code("evaluate", "net", "--labeled", "one.csv", *more) == 2
-        assert ": not allowed with --labeled, because the file has the strings" in capsys.readouterr().err
+        assert ": not allowed with --labeled, whose file contains the strings" in capsys.readouterr().err
     assert exit_code("evaluate", "net", "--separator", " ") == 2
     assert "not allowed without --labeled" in capsys.readouterr().err
     assert exit_code("evaluate", "net", "--labeled", "none.csv") == 2

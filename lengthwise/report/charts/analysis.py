@@ -59,7 +59,7 @@ def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Cha
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
-    """Draw, for each level of `BlockStates`, the number of clusters against the distance up to which states join."""
+    """Draw a line for each level of `BlockStates`: the number of clusters of states against the clustering distance."""
     exponents = torch.linspace(0, 1, GRID, dtype=torch.float64)
     grid = (distance * NEAR * (FAR / NEAR) ** exponents).tolist()
     values = [
@@ -98,7 +98,7 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
 
 
 def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
-    """Draw, for each position, the share of the gradient at this and all later positions.
+    """Draw, for each position, the share of gradient norms at this and all later positions (`cumulative_field`).
 
     A line shows the mean over strings, and a band the middle 80 %. A dashed line shows the curve of a gradient that is
     equal at all positions.

@@ -60,7 +60,7 @@ _FIELD_NOTE = (
 
 
 def summary(run: Run, result: Analysis) -> str:
-    """Return a summary: the strings, and the number of tree levels at which clusters correspond to monoid elements."""
+    """Return a summary: strings, right answers, and number of levels whose clusters of states match monoid elements."""
     num_strings, length = result.inputs.shape
     trained_to = run.spec.recipe.max_length
     one_each = sum(level.are_elements for level in result.levels)

@@ -19,7 +19,7 @@ MAX_LENGTHS = 8
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print models in a table, their curves as bars, and their differences, seed by seed."""
+    """Print a table of models, their mean accuracies by length, and the differences between models, paired by seed."""
     (title, models), differences = comparison_tables(comparison).items()
     print_table(console, title, models)
     print_table(console, "Accuracy against length, mean over seeds", length_table(comparison, console.width))

@@ -46,7 +46,7 @@ PAGES = (".html", ".md")
 
 
 def write_comparison(comparison: Comparison, page: Path) -> list[Path]:
-    """Write the page and, next to it, its chart (PNG, SVG) and every measured point (CSV); return their paths.
+    """Write a page that compares models and, next to it, a chart (PNG, SVG) and all accuracies (CSV); return the paths.
 
     Raises:
         ValueError: the page is named neither .html nor .md.

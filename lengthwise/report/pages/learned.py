@@ -21,7 +21,7 @@ from lengthwise.report.tables.learned import (
 
 
 def write_learned_page(learned: Learned, page: Path) -> None:
-    """Write the page: the machine, its accuracy, the labels that it contradicts, the certificate and the search.
+    """Write a page about a learned machine: accuracy, labels that the machine contradicts, certificate and search.
 
     Raises:
         ValueError: the page is not named as an HTML file.

@@ -86,7 +86,7 @@ class _Panel(NamedTuple):
 
 
 def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
-    """Write the page and, next to it, its charts (PNG, SVG) and every measured point (CSV); return their paths.
+    """Write a page about runs and, next to it, its charts (PNG, SVG) and all accuracies (CSV); return the paths.
 
     Raises:
         ValueError: no run is given, a run is given twice, is not finished or has answers that are not classes, or the

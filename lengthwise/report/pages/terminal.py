@@ -39,8 +39,9 @@ def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterato
     """Yield a listener that shows the progress of runs.
 
     On a terminal, runs have bars; elsewhere, each run prints a line after every tenth of its steps. Before the runs, a
-    sentence announces the changes during training, because such a change may make the loss jump. If there are several
-    runs, the display also counts finished runs. With more than `MAX_BARS` runs, the bars of finished runs disappear.
+    sentence announces noise or losses that training adds after some step, because the loss may then jump. If there are
+    several runs, the display also counts finished runs. With more than `MAX_BARS` runs, the bars of finished runs
+    disappear.
     """
     specs = list(specs)
     changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)

@@ -28,9 +28,10 @@ def table_of_cells(
     columns: Sequence[str],
     numbers: Callable[[Cell, list[RunResult], Experiment], Sequence[str]],
 ) -> Table:
-    """Return one line for each `Cell`: its row, column and number of runs, then its numbers, and the paper's entry.
+    """Return one line for each `Cell`: row, column, number of runs, the entries in `columns`, and the paper's entry.
 
-    The entry of each column for which `numbers` returns no text is "-".
+    `numbers` returns the entries of a cell in the order of `columns`. If there are too few entries, "-" fills the last
+    columns.
     """
     lines = []
     for cell in experiment.cells:

@@ -176,7 +176,7 @@ def _model_line(model: ComparedModel, long: Sequence[int]) -> tuple[str, ...]:
 
 
 def comparison_facts(comparison: Comparison) -> dict[str, Any]:
-    """Return models and their differences as values for JSON."""
+    """Return a `Comparison` as values for JSON: its models with their runs, and the differences between models."""
     models = [
         {"name": model.name, "runs": [run_facts(result) for result in model.results]} for model in comparison.models
     ]
@@ -240,7 +240,7 @@ def group_accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float
 
 
 def model_difference_table(compared: Sequence[Difference]) -> Table:
-    """Return one line for each difference, in percentage points."""
+    """Return one line for each difference in accuracy between two models, in percentage points."""
     return Table(("measured at", *HEADER[1:]), tuple(difference_lines(compared, errors=False)))
 
 

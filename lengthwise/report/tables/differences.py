@@ -85,7 +85,7 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
 
 
 def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: its differences, with corrected p-values."""
+    """Return paragraphs of an experiment's page: the differences between compared columns, with corrected p-values."""
     compared = compared_columns(experiment, outcomes)
     if not compared:
         return []
@@ -106,7 +106,7 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
 
 
 def difference_lines(compared: Sequence[Difference], *, errors: bool) -> list[tuple[str, ...]]:
-    """Return a table line with the columns of `HEADER` for each difference.
+    """Return a table line with the columns of `HEADER` for each `Difference`.
 
     Differences of accuracies are in percentage points.
     """

@@ -39,7 +39,7 @@ def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each `Cell` with the most important columns: at most eight, or `Experiment.main`."""
+    """Return one line for each `Cell`, with the columns `Experiment.main` or, by default, the most important ones."""
     names = experiment.main or _MEASURES[experiment.scoring.measure].main(experiment)
     return cell_table(experiment, outcomes).columns(names).without_empty().folded(["column"])
 

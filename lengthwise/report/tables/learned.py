@@ -21,7 +21,7 @@ PARTS = {"trained on": "trained on", "longest": "held out, the longest", "at ran
 
 
 def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Return pairs of name and sentence: a reason for doubt, if there is one, then facts about the machine."""
+    """Yield pairs (name, sentence) about a learned machine: first the reason to doubt this machine, if there is one."""
     if learned.doubt:
         yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts
@@ -69,7 +69,7 @@ def left_out(learned: Learned) -> str:
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Yield the second and the third answer, each with a regular expression for the strings that have this answer.
+    """Yield the second and third answer of a machine, each with a regular expression for the strings with this answer.
 
     An expression longer than `MAX_EXPRESSION` characters is left out.
     """
@@ -121,7 +121,7 @@ def contradiction_table(learned: Learned) -> Table:
 
 
 def attempt_table(learned: Learned) -> Table:
-    """Return the attempts in order: settings of state merging, then trained nets."""
+    """Return a table of the attempts to learn a machine: first settings of state merging, then trained nets."""
     lines = tuple(
         (
             *(

@@ -86,7 +86,7 @@ def _checker_counts(certificates: Iterable[Certificate]) -> tuple[int, int, int]
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Return the reasons why certificates have no higher level, each with the number of such runs in each cell."""
+    """Return the reasons why certificates have no higher level, each with the number of affected runs by cell."""
     texts: dict[str, list[str]] = defaultdict(list)
     cells: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     one_column = len({cell.column for cell in experiment.cells}) == 1
@@ -122,7 +122,7 @@ def _merged(sentences: Sequence[str]) -> str:
 
 
 def machine_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each `Cell`: the sizes of the machines, and the cost of a certificate."""
+    """Return one line for each `Cell`: sizes of machines in certificates, least distance of states, and CPU seconds."""
     lines = []
     for cell in experiment.cells:
         certificates = _certificates(results_of(cell, outcomes))

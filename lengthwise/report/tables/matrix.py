@@ -67,7 +67,7 @@ class Entry(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """The largest number of training steps of a run."""
+        """The number of training steps of the longest run."""
         return max(result.training.step for result in self.results)
 
     @property
@@ -87,7 +87,7 @@ class Entry(NamedTuple):
 
     @property
     def level(self) -> str:
-        """The lowest level among the runs with a result, or "" if one of these runs has no certificate."""
+        """The lowest certificate level among the runs with a result, or "" if one of these runs has no certificate."""
         names = list(LEVELS)
         return max(self.levels, key=names.index) if self.levels.total() == self.num_runs else ""
 
@@ -215,7 +215,7 @@ def _mean(values: Iterable[float]) -> str:
 
 
 def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
-    """Return tables by protocol: a line for each number that a paper prints, and our number at the paper's lengths."""
+    """Return a table for each protocol: the numbers that papers print with it, and ours at the papers' lengths."""
     lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
         for printed, ours in zip(_printed(entry.cell), entry.at_printed, strict=True):
@@ -244,7 +244,7 @@ def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
 
 
 def matrix_csv(entries: Iterable[Entry]) -> str:
-    """Return all entries as CSV, with all digits."""
+    """Return CSV text with a line for each `Entry`; scores have six decimals."""
     lines = [_csv_line(entry) for entry in entries]
     return csv_text([*lines[:1], *(line.values() for line in lines)])
 

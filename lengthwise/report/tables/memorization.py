@@ -20,7 +20,7 @@ LARGEST_INTEGER = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24, "float6
 
 
 def memorization_lines(net: Memorized, width: int) -> Iterator[str]:
-    """Return lines about a net. Matrices are wrapped at the width of the screen."""
+    """Yield lines about a net that repeats a word; matrices are wrapped at `width`, the width of the screen."""
     yield from _word_lines(net.word)
     if not net.generator.dimension:
         yield "dimension: 0, the bias alone repeats one symbol"

@@ -96,7 +96,7 @@ def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
 
 
 def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
-    """Return the ratio of two perplexities from log-likelihoods of chunks, with an interval if there are enough chunks.
+    """Return the ratio of two perplexities from negative log-likelihoods of chunks, and its interval if possible.
 
     Example:
         >>> ratio_text([2.0, 1.0, 3.0], [1.9, 0.9, 2.8]), ratio_text([2.0], [2.0])

@@ -47,7 +47,7 @@ class RunRow(NamedTuple):
 
     @property
     def lowest(self) -> LengthPoint | None:
-        """The first balanced point of the dense range with the lowest accuracy."""
+        """The first point with the lowest accuracy, among lengths of the dense range at which every class can occur."""
         return min(self.dense.points, key=lambda point: point.accuracy, default=None)
 
     @property
@@ -130,7 +130,7 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
 
 
 def point_table(points: Sequence[LengthPoint]) -> Table:
-    """Return a table with a line for each point; family and chance are in `shared` if equal in all lines."""
+    """Return a table with a line for each `LengthPoint`; family and chance are in `shared` if equal in all lines."""
     lines = [
         (
             f"{point.length:,}",
@@ -149,8 +149,8 @@ def point_table(points: Sequence[LengthPoint]) -> Table:
 def curve_table(name: str, curve: LengthCurve) -> Table:
     """Return a line for each family of strings: the number of right answers, and the mean and the lowest accuracy.
 
-    Each length also has a column if there are at most `MAX_LENGTHS` lengths. Mean, lowest and chance are over the
-    lengths at which every class can occur.
+    Each length also has a column if there are at most `MAX_LENGTHS` lengths. The columns `mean`,
+    `lowest` and `chance` use only the lengths at which every class can occur.
     """
     lengths = sorted({point.length for point in curve.points})
     columns = lengths if len(lengths) <= MAX_LENGTHS else []
@@ -199,7 +199,7 @@ def run_facts(result: RunResult) -> dict[str, Any]:
 
 
 def as_csv(results: Sequence[RunResult]) -> str:
-    """Return every measured point as comma-separated values, with all digits."""
+    """Return CSV text with a line for each measured accuracy of each run; numbers are not rounded."""
     return curves_as_csv([(result.run_id, result.spec, curve) for result in results for curve in result.curves])
 
 

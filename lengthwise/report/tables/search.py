@@ -38,7 +38,7 @@ COLUMNS = {
 
 
 def search_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each `Cell`: the recipe chosen by training loss alone, and the scores of its net."""
+    """Return one line for each `Cell`: the recipe chosen by training loss alone, and scores of the resulting net."""
     columns = ("chosen", "final loss", "losses", "fits", "mean", "chance", "CPU s")
     table = table_of_cells(experiment, outcomes, columns, _numbers)
     return table._replace(header=("row", "column", "recipes", *columns, "paper"))

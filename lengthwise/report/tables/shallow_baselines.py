@@ -55,10 +55,11 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 
 
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
-    """Return a sentence for each task with shallow baselines: the best baseline's score at the longest balanced length.
+    """Return a sentence for each task with shallow baselines: the accuracy of the best baseline at one length.
 
-    Only lengths of the dense range are used, because accuracies are means over these lengths. At unbalanced lengths, a
-    constant answer can always be right.
+    This is the longest length in the dense range (`EvaluationPlan`) at which every class can occur. At other lengths, a
+    constant answer can always be right. Longer lengths are not used, because the models' accuracies are means over the
+    dense range.
     """
     measured = {
         (task_of(result), points[-1].length): result.spec["task"]
@@ -92,7 +93,8 @@ class _Compared(NamedTuple):
 def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     """Return paragraphs of an experiment's page that compare nets with shallow baselines.
 
-    The table has a line for each `Cell`, or a line for each row of cells if there are more than `MAX_CELLS`.
+    One paragraph is a table with a line for each `Cell`, or for each row of cells if there are more than `MAX_CELLS`
+    cells.
     """
     if experiment.scoring.measure not in ("balanced", "legal"):
         return []

@@ -15,7 +15,7 @@ class Change(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The change in a sentence, for readers of a loss curve."""
+        """A sentence for readers of a loss curve: the step after which training adds noise or losses."""
         return f"After step {self.step:,} training adds {' and '.join(self.additions)}, and the loss may jump."
 
 

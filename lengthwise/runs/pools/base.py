@@ -43,7 +43,7 @@ class PoolOptions(NamedTuple):
 
     @property
     def workers_or_default(self) -> int:
-        """The number of workers; below 1 a ValueError is raised, because no run would ever begin."""
+        """The given number of workers, or the default; below 1, a ValueError is raised, because no run would begin."""
         if self.num_workers is not None and self.num_workers < 1:
             raise ValueError(f"workers: expected a number of at least 1, got {self.num_workers}; give such a number")
         return DEFAULT_WORKERS if self.num_workers is None else self.num_workers

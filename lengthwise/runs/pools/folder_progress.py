@@ -30,7 +30,7 @@ class Follower:
         self._next = time.monotonic() + INSPECTION_SECONDS
 
     def update(self, specs: Iterable[RunSpec]) -> None:
-        """Inspect the folders of these runs, unless the last inspection is too recent."""
+        """Inspect the folders of these runs and report new progress, unless the last inspection is too recent."""
         if time.monotonic() < self._next:
             return
         for spec in specs:

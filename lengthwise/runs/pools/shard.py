@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Shard(NamedTuple):
-    """One of `total` shares of the runs, numbered from 1; all shares together contain every run once."""
+    """Share `number` (from 1) of `total` shares of a sweep's runs; all shares together contain each run once."""
 
     number: int
     total: int

@@ -55,7 +55,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def log(self, entries: Sequence[Entry]) -> None:
-        """Log numbers of training steps, in order of the steps."""
+        """Log entries, each with a training step and its numbers; the entries are in order of their steps."""
 
     @abstractmethod
     def summarize(self, measured: Measured, step: int) -> None:

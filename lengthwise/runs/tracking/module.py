@@ -26,7 +26,7 @@ class ModuleTracker(Tracker):
             self._run.log(dict(numbers), step=step)
 
     def summarize(self, measured: Measured, step: int) -> None:
-        """Log numbers and words at the last step. Log each point of a curve together with its length."""
+        """Log the numbers and words of `measured` at the last step. Log each point of its curves with a length."""
         self._run.log({**measured.numbers, **measured.words}, step=step)
         # Each point has its own call without a step, because lengths are not steps and these trackers reject earlier
         # steps.

@@ -36,7 +36,7 @@ class Replay:
         self.num_steps = 0
 
     def catch_up(self) -> None:
-        """Send the entries written since the last call, in order of their steps."""
+        """Send the tracker the entries that the run's journals got since the last call, in order of their steps."""
         # Reading begins where the last call ended: a journal can have a million lines, and its last line may be
         # incomplete.
         steps, self._offsets[0] = self._folder.metrics.read_after(self._offsets[0])
@@ -151,9 +151,9 @@ class LiveTracking:
 
 @contextmanager
 def live_tracking(tracker: str, root: Path, *, project: str = PROJECT, folder: Path = FOLDER) -> Iterator[LiveTracking]:
-    """Yield a listener for `lengthwise.runs.execute.execute` that sends runs below `root` during training.
+    """Yield a listener for `lengthwise.runs.execute.execute` that sends runs below `root` to a tracker during training.
 
-    An interrupted run that continues is a new run of the tracker, with all steps.
+    If an interrupted run continues, the tracker opens a new run, and gets all steps again from the first step.
 
     Raises:
         ValueError: the tracker is unknown, or its package is not installed.

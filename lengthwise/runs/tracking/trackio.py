@@ -11,8 +11,8 @@ from lengthwise.runs.tracking.module import ModuleTracker
 class Trackio(ModuleTracker):
     """A run of trackio, in trackio's own folder.
 
-    By default, nothing is sent over the network. Users can choose a Space with trackio's environment variables; a new
-    Space is private.
+    By default, nothing is sent over the network. Users can choose a Space of the Hugging Face Hub with trackio's
+    environment variables; a new Space is private.
     """
 
     modules = ("trackio",)

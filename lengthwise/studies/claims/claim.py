@@ -81,7 +81,10 @@ class Contrast(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Two columns in all rows; the paper ranks the first higher. Their mean difference over rows decides the claim."""
+    """Two columns of an experiment; the paper ranks the first higher.
+
+    The mean over rows of the difference between the two columns decides the claim.
+    """
 
     experiment: str
     first: str

@@ -96,7 +96,7 @@ class _StatedKeys(NamedTuple):
     why: str = ""
 
     def evidence(self) -> Stated:
-        """Return the evidence with the page of each number."""
+        """Return the evidence as a `Stated`; the numbers in tables and sentences get the page of the evidence."""
         numbers: tuple[Number, ...] = (
             *(TableNumber(self.page, column, tuple(line), self.heading) for column, *line in self.numbers),
             *(Phrase(self.page, pattern) for pattern in self.phrases),

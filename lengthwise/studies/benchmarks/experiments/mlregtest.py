@@ -66,7 +66,7 @@ _RESULTS: TypeAdapter[list[LearnedLanguage]] = TypeAdapter(list[LearnedLanguage]
 
 
 class LearnedLanguages(NamedTuple):
-    """The results of the study, and the CPU seconds after which `learn` began no further attempt for a language."""
+    """The results by language, and the CPU seconds after which `learn` began no further attempt for a language."""
 
     results: list[LearnedLanguage]
     budget: float

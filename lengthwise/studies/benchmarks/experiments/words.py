@@ -72,7 +72,7 @@ def _specs(entrant: Entrant, group: str, length: int, scale: Scale) -> tuple[Run
 
 
 def word_entrants() -> tuple[Entrant, ...]:
-    """Return our own models, with transformers of several depths."""
+    """Return our own models, with one transformer for each depth in `DEPTHS` instead of the single transformer."""
     *others, transformer = entrants_of()
     layers = [f"{depth} layer{'s' * (depth > 1)}" for depth in DEPTHS]
     return (

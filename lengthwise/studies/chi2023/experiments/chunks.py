@@ -53,7 +53,7 @@ class Choice(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """The number of levels of each column's tree by string length, and the chunk sizes that the pilots choose."""
+    """The number of tree levels by column and string length (`depths`), and a `Choice` for each task and seed."""
 
     depths: Mapping[str, Mapping[int, int]]
     choices: tuple[Choice, ...]

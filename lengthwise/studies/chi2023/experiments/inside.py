@@ -26,7 +26,7 @@ class Net(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """The results of the study: the nets of the page."""
+    """The results of the study: the trained and analyzed nets."""
 
     nets: tuple[Net, ...]
 

@@ -54,7 +54,7 @@ class Size(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """A net whose answer depends only on the last symbols of a string, its window.
+    """A net whose answer depends only on a window, which is the last symbols of a string.
 
     The fields contain the number of symbols of the longest window, the number of different windows, the smallest logit
     margin over windows, and a shortest string with a wrong answer (None if every answer is right).
@@ -96,7 +96,7 @@ class Cost(NamedTuple):
 
 
 class Remedies(NamedTuple):
-    """The results of the study. `chance` contains the chance level by row and length."""
+    """The results for scratchpads and recency biases. `chance` contains the chance level by row and length."""
 
     size: Size
     nets: tuple[Measured, ...]

@@ -44,7 +44,7 @@ def feedback(scale: Scale = "small") -> Experiment:
 
 
 def study(periods: range) -> list[Smallest]:
-    """Return the smallest dimensions for all words of these periods.
+    """Return the smallest dimensions of nets that repeat a word, for all binary words of these periods.
 
     Raises:
         AssertionError: a net that `digits` constructs does not generate its word.

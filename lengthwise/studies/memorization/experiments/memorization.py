@@ -98,7 +98,7 @@ class Trained(NamedTuple):
     eigenvalues: tuple[complex, ...]
 
     def is_right(self, steps: int) -> bool:
-        """Return True if the first `steps` symbols are right."""
+        """Return True if the first `steps` symbols that the net generates are right."""
         return self.first_wrong is None or self.first_wrong > steps
 
 
@@ -143,7 +143,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Round the recurrent matrix of each net, generate `count` symbols, and return each net's first wrong steps."""
+    """Round each net's recurrent matrix to `precision`, and return when a net's first `count` symbols become wrong."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []
@@ -286,7 +286,7 @@ def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
 
 
 class Memorized(NamedTuple):
-    """The results of the study."""
+    """The results for nets that repeat words: trained nets, learned frequencies, and constructed generators."""
 
     size: Size
     words: list[Memorization]

@@ -72,7 +72,7 @@ class Success(NamedTuple):
 
 
 class Standard(NamedTuple):
-    """The results of the study, and its size."""
+    """The size of the study, and the `Success` of each kind of net, dimension and word."""
 
     size: Size
     rows: list[Success]

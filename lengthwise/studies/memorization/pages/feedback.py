@@ -37,7 +37,7 @@ _HOW = (
 
 @STUDY_PAGES.register("rnn-memorization/feedback")
 def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
-    """Return the page: the number of words for each dimension, by period, with a chart, and a list of all words."""
+    """Return the page: the number of words by period and by smallest dimension of a net, a chart, and all words."""
     picture = f"![Words by period and smallest dimension]({stem}.svg)"
     by_period = f"## Dimensions by period\n\n{picture}\n\n{_by_period(study)}\n\n{_HOW}"
     sections = [by_period, f"## All words\n\n{_all(study)}"]
@@ -58,9 +58,9 @@ def _headline(study: Sequence[Smallest]) -> str:
 
 
 def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:
-    """Draw three bar charts of the words of each period: nets without feedback, with feedback, and contracting.
+    """Draw the numbers of words by period in three bar charts: nets without feedback, with feedback, and contracting.
 
-    Colors show the smallest dimension.
+    Colors show the smallest dimension of such a net that repeats the word.
     """
     kinds = {
         "no feedback": [str(row.no_feedback) for row in study],

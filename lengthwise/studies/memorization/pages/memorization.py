@@ -30,7 +30,7 @@ _TERMS = (
 
 @STUDY_PAGES.register("rnn-memorization")
 def memorization_page(study: Memorized, stem: str) -> StudyPage:
-    """Return the page: success against dimension, learned frequencies, lifetimes, and a chart of success."""
+    """Return the page about nets that repeat words: success against dimension, learned frequencies, and lifetimes."""
     size, trained = study.size, study.trained
     sections = [
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",

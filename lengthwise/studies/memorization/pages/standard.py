@@ -13,7 +13,7 @@ from lengthwise.studies.memorization.experiments.standard import KINDS, Size, St
 
 @STUDY_PAGES.register("rnn-memorization/standard")
 def standard_page(study: Standard, stem: str) -> StudyPage:
-    """Return the page: the success of each kind of net below, at and above dimension d_min, then for each word."""
+    """Return the page: how often each kind of net succeeds below, at and above `Success.smallest`, and by word."""
     size = study.size
     sections = [
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",
@@ -91,7 +91,7 @@ def _by_word(study: Standard, kind: str) -> str:
 
 
 def success_chart(study: Standard) -> alt.HConcatChart:
-    """Draw two charts of shares against dimension, a line for each kind of net: right nets, and lasting nets."""
+    """Draw the shares of right and of lasting nets (`Success`) against dimension, with a line for each kind of net."""
     panels = []
     kinds = list(KINDS)
     for name, measured in (("right", "num_right"), ("lasting", "num_lasting")):

@@ -63,7 +63,7 @@ class Recovery(NamedTuple):
 
 
 class Recoveries(NamedTuple):
-    """The results of the study."""
+    """The size of the study, and the `Recovery` of each language."""
 
     size: Size
     recoveries: list[Recovery]

@@ -86,7 +86,7 @@ _OUTCOMES = TypeAdapter(list[Outcome])
 
 
 class Outcomes(NamedTuple):
-    """The results of the study."""
+    """The size of the study, and the `Outcome` of each target machine and share of wrong labels."""
 
     size: Size
     outcomes: list[Outcome]
@@ -126,7 +126,7 @@ def drawn_protocol(seed: int) -> Transducer:
 
 
 def drawn_strings(machine: Transducer, count: int, seed: int, longest: int = LONGEST) -> list[np.ndarray]:
-    """Draw uniform strings of uniform lengths."""
+    """Draw `count` uniform strings over the machine's symbols, with uniform lengths from 1 to `longest`."""
     chance = np.random.default_rng([seed, 9])
     symbols = len(machine.symbols)
     return [chance.integers(symbols, size=length) for length in chance.integers(1, longest + 1, size=count).tolist()]

@@ -53,7 +53,7 @@ class Moduli(NamedTuple):
 
 
 class Study(NamedTuple):
-    """The results of the study, and its size."""
+    """The size of the study, and the moduli of continuity of each net before and after training."""
 
     size: Size
     moduli: list[Moduli]

@@ -47,7 +47,7 @@ _HEADLINE = (
 
 
 class TreeErrors(NamedTuple):
-    """The error by number of preceding examples, for the runs of each column and for each simple learner."""
+    """Squared errors of answers by number of preceding examples, for each column's runs and for each simple learner."""
 
     runs: dict[str, list[ErrorCurve]]
     learners: dict[str, list[float]]

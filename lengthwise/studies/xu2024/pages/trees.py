@@ -43,7 +43,7 @@ def _curves(study: TreeErrors) -> dict[str, list[float]]:
 
 
 def error_chart(study: TreeErrors) -> alt.Chart:
-    """Draw a line for each column and, in gray, for each simple learner."""
+    """Draw squared error against number of preceding examples, with gray lines for the simple learners."""
     curves = _curves(study)
     values = [
         {"examples": count, "error": error, "answers by": name}
