@@ -221,14 +221,15 @@ class Registry(Mapping[str, Member], Generic[Member]):
         def decorate(member: Registered) -> Registered:
             if not isinstance(getattr(member, "__module__", None), str):
                 raise ValueError(
-                    f"{self.kind} {name!r}: expected a class or a function, got {member!r:.60}; decorate one"
+                    f"{self.kind} {name!r}: expected a class or a function, got {member!r:.60}; "
+                    "decorate a class or a function"
                 )
             if not self._own.match(member.__module__):
                 self._discover()  # without this, a user's member could take a name that the package registers later
             if self._base is not None and not (isinstance(member, type) and issubclass(member, self._base)):
                 raise ValueError(
                     f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}; "
-                    "derive a class from it"
+                    f"derive the class from {self._base.__name__}"
                 )
             if missing := ", ".join(sorted(getattr(member, "__abstractmethods__", ()))):
                 what = getattr(member, "__name__", name)

@@ -55,7 +55,7 @@ class Budget:
             self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:
-        """From now on, count the seconds of the run that reports this progress."""
+        """Count the CPU seconds of the run that reports this progress against the budget."""
         self._begun.add(progress.run_id)
         if progress.phase == "done":
             self._ended[progress.run_id] = self._recorded(progress.run_id)

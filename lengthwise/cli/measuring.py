@@ -214,7 +214,7 @@ def _evaluate_labeled(
 def _evaluate_text(stored: "StoredModel", draws: _Draws, out: tuple[Path, ...], console: Output) -> dict[str, Any]:
     """Measure the perplexity of chunks of a text."""
     if draws.protocol != "independent":
-        raise ValueError(f"protocol: not allowed with a text, got {draws.protocol}; leave the option out")
+        raise ValueError(f"protocol: not allowed for a language model, got {draws.protocol}; leave the option out")
     from lengthwise.evaluation.perplexity import perplexity_curve
     from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename

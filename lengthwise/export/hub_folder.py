@@ -26,7 +26,7 @@ class HubFolder(Export):
 
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write the folder, which users can then upload themselves."""
+        """Write the folder; users can then upload it to the Hugging Face Hub themselves."""
         options.check_given("hub-folder", ())
         if out.exists() and not out.is_dir():
             raise ValueError(f"{out}: expected a folder, got a file; name another folder")

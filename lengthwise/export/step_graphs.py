@@ -27,7 +27,7 @@ Value = str | Array
 
 
 class GraphBuilder:
-    """A graph under construction, with one input [1, width]; weights have the dtype of the model."""
+    """An ONNX graph under construction, with one input [1, width]; weights have the dtype of the model."""
 
     def __init__(self, source: str, width: int, dtype: torch.dtype) -> None:
         self.source, self.width = source, width
@@ -36,7 +36,7 @@ class GraphBuilder:
         self.initializers: list[Any] = []
 
     def constant(self, array: Any) -> str:
-        """Add a constant. A float64 array is converted to the model's dtype, in which the weights are exact."""
+        """Add a constant to the graph. A float64 array gets the model's dtype, in which the weights are exact."""
         from onnx import numpy_helper
 
         name = f"constant_{len(self.initializers)}"
@@ -163,14 +163,14 @@ def answer_graph(model: RecurrentModel) -> bytes:
 
 
 def rnn_step(graph: GraphBuilder, model: RNN, symbol: int) -> list[Value]:
-    """Return the state after a step of Elman's network, whose input is a one-hot vector."""
+    """Return the next state of Elman's network, whose input is a one-hot vector."""
     core = model.recurrence
     one_hot = np.eye(core.input_size)[[symbol]]
     return [rnn_cell(graph, core, 0, one_hot, graph.source)]
 
 
 def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> list[Value]:
-    """Return the state after the layers of `gru` or `lstm`. Each layer has a norm and a residual connection."""
+    """Return the next state of a `gru` or `lstm`. Each layer has a norm and a residual connection."""
     width, layers = model.config.d_model, list(model.layers)
     parts = graph.split(graph.source, [width] * (graph.width // width))
     features: Value = numbers(model.embedding.weight[symbol])[None]

@@ -128,7 +128,7 @@ class _Work(NamedTuple):
 
     @property
     def is_trained(self) -> bool:
-        """True if the folder records that all training is done and saved, by this process or an earlier one."""
+        """True if the run's folder records that this or an earlier process has finished and saved all training."""
         return earlier_status(self.folder).status in ("trained", *ENDINGS)
 
     @property
@@ -324,7 +324,7 @@ class _Record(NamedTuple):
             self.probes.write(_probe(self.state, task, self.work))
 
     def save(self, status: str) -> RunStatus:
-        """Save a checkpoint and the status."""
+        """Save a checkpoint and the status of the run."""
         # The journals reach the disk first: after a power cut they may be ahead of the checkpoint, but never behind.
         folder = self.work.folder
         journals = {folder.metrics.path.name: self.metrics.sync(), folder.probes.path.name: self.probes.sync()}
@@ -354,7 +354,7 @@ class _Announcer:
         self._what = ""
 
     def begin(self, what: str) -> None:
-        """Report the name of the part that is measured next.
+        """Report the name of the next part of the measurements.
 
         Raises:
             Interrupted: a stop was requested.
@@ -366,7 +366,7 @@ class _Announcer:
             raise Interrupted(f"stopped while measuring; {run} is trained and saved; the same command measures it")
 
     def set_progress(self, fraction: float) -> None:
-        """Report the fraction of the current part that is done."""
+        """Report which fraction of the current part of the measurements is done."""
         self._work.listener(Progress(self._work.spec.id, "measuring", self._step, self._step, self._what, fraction))
 
 

@@ -139,7 +139,7 @@ class RunFolder(NamedTuple):
         return spec
 
     def read_plan(self) -> EvaluationPlan:
-        """Return the run's last plan of measurements, or the default plan if it is missing, as in early versions."""
+        """Return the run's last plan of measurements; runs of early versions lack one, and get the default plan."""
         path = self.path / "run.json"
         return validated(EvaluationPlan, self._read_run().get("plan", {}), path=str(path))
 

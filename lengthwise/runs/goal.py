@@ -141,13 +141,13 @@ def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | No
 
 
 class Attempts(NamedTuple):
-    """The progress of a run with a goal: its finished attempts, and the number of their steps."""
+    """The progress of a run with a goal: its finished attempts, and the sum of their training steps."""
 
     finished: tuple[Attempt, ...] = ()
 
     @property
     def steps(self) -> int:
-        """The number of steps of all finished attempts."""
+        """The sum of the training steps of all finished attempts."""
         return sum(attempt.steps for attempt in self.finished)
 
     def to_notes(self) -> dict[str, str]:

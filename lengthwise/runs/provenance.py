@@ -19,7 +19,7 @@ EXTENSION = "extension"
 
 
 def versions(device: str | None = None) -> dict[str, str]:
-    """Return everything outside the specification that may change a result.
+    """Return facts outside the specification that may change a result: versions, commit, device, threads, user's files.
 
     `device` is the name of the device (default: the CPU).
     """

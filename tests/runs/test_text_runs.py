@@ -157,7 +157,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
         (["predict", run, "--sample", "1000000"], "--sample: expected 1 to 100,000"),
         (["evaluate", run, "--lengths", "999"], "--lengths: expected chunks of at least 2"),
         (["evaluate", run, "--split", "x"], "--split: expected one of train, valid, test, got 'x'"),
-        (["evaluate", run, "--protocol", "structured"], "--protocol: not allowed with a text"),
+        (["evaluate", run, "--protocol", "structured"], "--protocol: not allowed for a language model"),
         (["compare", run, run], "results: expected runs with accuracies, got text-gru-seed0-"),
         (["compare", run, run, "--text", "novel.txt"], "--text: not allowed with folders of runs"),
         (["certify", run], "task: expected a task with a finite reference machine, got text"),

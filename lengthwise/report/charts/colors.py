@@ -10,7 +10,7 @@ PALETTE = ["#3b7dd8", "#e8842c", "#3aa57a", "#c84f8c", "#8e6fd1", "#b59a1f", "#4
 
 
 def color_by(field: str, names: Sequence[str], title: str = "", **settings: Any) -> alt.Color:
-    """Return an encoding of a field that gives each name in `names` the next color of the palette."""
+    """Return a color encoding for a chart's field: the names in `names` get the colors of the palette in order."""
     scale = alt.Scale(domain=[*names], range=PALETTE[: len(names)])
     return alt.Color(f"{field}:N", title=title, scale=scale, **settings)
 

@@ -20,7 +20,7 @@ from lengthwise.runs.provenance import versions
 
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:
-    """Analyze a run and write the page. Errors are as in `analyze`; a suffix other than .html raises a ValueError."""
+    """Analyze a run and write an HTML page about it. Errors are as in `analyze`; another suffix raises a ValueError."""
     check_suffix("page", page, [".html"])
     result = analyze(run.model, run.spec.task, length=length, seed=seed)
     states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}
@@ -109,7 +109,7 @@ def level_table(result: Analysis) -> Table:
 
 
 def reach_table(result: Analysis) -> Table:
-    """Return how far back the gradient reaches, and how often a replaced symbol changes the answer."""
+    """Return a table: how far back the gradient of answers reaches, and how often a replaced symbol changes them."""
     length = result.inputs.shape[1]
     windows = receptive_window(result.cumulative)
     columns = [

@@ -17,7 +17,7 @@ from lengthwise.report.tables.table import Table
 def html_page(
     title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
 ) -> str:
-    """Return the page. `sections` maps headings to HTML.
+    """Return an HTML page; `sections` maps headings to HTML.
 
     Each chart is drawn into the element whose id is the chart's name. The page contains its style, its charts and the
     library that draws the charts, and loads nothing from the network.

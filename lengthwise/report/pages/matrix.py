@@ -84,7 +84,7 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> dict[str,
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
-    """Return the page: sections with tables and numbers of runs, the heat map, and a CSV file of all cells."""
+    """Return the page of an experiment that is a matrix: its sections, the heat map, and a CSV file of all cells."""
     entries = entries_of(experiment, outcomes)
     if not entries:
         return StudyPage(["The experiment has no finished run yet."], {})

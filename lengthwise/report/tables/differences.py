@@ -59,10 +59,10 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
 
 
 def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -> list[Difference]:
-    """Return the statistics of differences.
+    """Return a `Difference` with statistics for each tuple in `pairs`.
 
-    Each tuple (row, first, second, gaps) is a difference: `first` and `second` are the names of the compared models or
-    columns, and `gaps` contains first minus second for each seed.
+    In a tuple (row, first, second, gaps), `first` and `second` are the names of the compared models or columns, and
+    `gaps` contains first minus second for each seed.
 
     Example:
         >>> difference, _ = paired_differences([("a", "x", "y", [0.3, 0.1, 0.2]), ("b", "x", "y", [0.1])])

@@ -72,7 +72,7 @@ class Entry(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters of a net."""
+        """The number of parameters of the net of the cell's first run with a result."""
         return self.results[0].num_parameters
 
     @property
@@ -93,7 +93,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
-    """Return the cells with results, in the experiment's order."""
+    """Return an `Entry` for each cell with results, in the experiment's order."""
     lengths, entries = long_lengths(experiment), []
     for cell in experiment.cells:
         if not (results := results_of(cell, outcomes)):
@@ -229,7 +229,7 @@ _AT_STEP = re.compile(r" at step [\d,]+")
 
 
 def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Return each reason why runs have no result, with the number of such runs in each column."""
+    """Return each reason why runs have no result, with the number of affected runs by column."""
     columns = {spec.id: cell.column for cell in experiment.cells for spec in cell.specs}
     reasons: dict[str, Counter[str]] = {}
     for outcome in outcomes:

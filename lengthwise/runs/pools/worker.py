@@ -37,7 +37,7 @@ class SweepFile(NamedTuple):
     path: Path
 
     def exists(self) -> bool:
-        """Return whether the file exists."""
+        """Return whether the sweep's file still exists."""
         # Opening the file makes NFS ask the server, while a look-up could be answered from a cache. After an error
         # other than FileNotFoundError, the sweep continues, because the file may still exist.
         try:

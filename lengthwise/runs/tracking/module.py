@@ -19,14 +19,14 @@ class ModuleTracker(Tracker):
 
     @abstractmethod
     def options(self, about: About) -> Mapping[str, Any]:
-        """Return the arguments of `init` besides project, name and config."""
+        """Return further arguments of the module's `init`, besides project, name and config."""
 
     def log(self, entries: Sequence[Entry]) -> None:
         for step, numbers in entries:
             self._run.log(dict(numbers), step=step)
 
     def summarize(self, measured: Measured, step: int) -> None:
-        """Log the numbers and words of `measured` at the last step. Log each point of its curves with a length."""
+        """Log the numbers and words of `measured` at `step`, and each point of a curve with the length of the point."""
         self._run.log({**measured.numbers, **measured.words}, step=step)
         # Each point has its own call without a step, because lengths are not steps and these trackers reject earlier
         # steps.

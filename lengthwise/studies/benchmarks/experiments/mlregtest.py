@@ -103,7 +103,7 @@ def _accuracy(machine: Transducer, groups: list[Group]) -> float:
 
 
 def learned_languages(root: Path, count: int, sizes: tuple[int, ...], budget: float) -> list[LearnedLanguage]:
-    """Return the results for languages drawn from all classes, in the folder that `LENGTHWISE_MLREGTEST` names.
+    """Return the results for languages of all classes; `LENGTHWISE_MLREGTEST` names the folder of these languages.
 
     This takes about an hour. A stopped study continues from the results in the folder of runs.
     """

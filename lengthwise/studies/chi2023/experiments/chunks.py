@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the chunk size that the pilots choose."""
+        """Return the chunk size whose pilot has the lowest final training loss (`chosen_size`)."""
         return chosen_size(self.losses)
 
 

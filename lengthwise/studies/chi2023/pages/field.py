@@ -52,7 +52,7 @@ def _mean(windows: list[int]) -> str:
 
 
 def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
-    """Draw a panel for each net: the mean share of the gradient in the newest tokens, against their number."""
+    """Draw a panel for each net: the mean share of the gradient in the newest tokens, against the number of tokens."""
     longest = max(field.length for net in nets for field in net.fields)
     lengths = [f"{field.length:,} tokens" for field in nets[0].fields]
     ticks = alt.Axis(values=log_ticks(1, longest), format=",d", labelOverlap=True)

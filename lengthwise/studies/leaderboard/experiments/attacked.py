@@ -71,7 +71,7 @@ class AttackedNet(NamedTuple):
 
 
 class Attacked(NamedTuple):
-    """The nets of the page, and the budget of each attack in CPU seconds."""
+    """The attacked nets, and the budget of each attack in CPU seconds."""
 
     nets: tuple[AttackedNet, ...]
     seconds: float

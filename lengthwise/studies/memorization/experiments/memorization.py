@@ -143,7 +143,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Round each net's recurrent matrix to `precision`, and return when a net's first `count` symbols become wrong."""
+    """Round each net's recurrent matrix to `precision`, and return each net's first wrong step within `count` steps."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []

@@ -88,7 +88,7 @@ def random_machine(num_states: int, seed: int) -> Transducer:
 
 
 def examples_of(machine: Transducer, size: Size, seed: int, share_wrong: float = 0.0) -> Pairs:
-    """Draw uniform strings of uniform lengths with their labels; flip each label with probability `share_wrong`."""
+    """Draw uniform strings of uniform lengths with labels of `machine`; flip a label with probability `share_wrong`."""
     chance = np.random.default_rng(seed)
     strings = chance.integers(len(machine.symbols), size=(size.examples, size.longest))
     lengths = chance.integers(1, size.longest + 1, size=size.examples)
