@@ -34,8 +34,8 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
     """Draw the accuracy of the final answer against length, with a color for each seed of one configuration.
 
     Solid lines show the lengths of the plan's dense range. Diamonds show the plan's long lengths with Wilson's 95 %
-    interval, and are side by side where seeds share a length. The dashed line shows the best constant answer. The
-    vertical rule is at the longest training length. Only balanced lengths are drawn, at which every class can occur.
+    interval, and are side by side where seeds share a length. The dashed line shows the accuracy of the best constant
+    answer. The vertical rule is at the longest training length. Only lengths at which every class can occur are drawn.
     `hover` adds a tooltip to every point of the lines, which makes a picture five times as large.
     """
     rows = sorted(rows, key=lambda row: row.seed)

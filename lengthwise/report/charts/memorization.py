@@ -32,7 +32,7 @@ MAX_NAMES = 24
 
 
 def memorization_chart(memorization: Memorization | RationalMemorization) -> alt.VConcatChart:
-    """Draw planes of the state, colored by symbol, above the logits along one period.
+    """Draw the states of a generator on planes, colored by symbol, and below them the logits along one period.
 
     For a generator of two dimensions, regions behind the states show the symbol with the largest logit (Figures 1 and 2
     of the note "update on rnn memorization"). With more dimensions, each plane shows the states at one frequency,

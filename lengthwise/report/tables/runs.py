@@ -149,8 +149,8 @@ def point_table(points: Sequence[LengthPoint]) -> Table:
 def curve_table(name: str, curve: LengthCurve) -> Table:
     """Return a line for each family of strings: the number of right answers, and the mean and the lowest accuracy.
 
-    Each length also has a column if there are at most `MAX_LENGTHS` lengths. The columns `mean`,
-    `lowest` and `chance` use only the lengths at which every class can occur.
+    Each length also has a column if there are at most `MAX_LENGTHS` lengths. The columns `mean`, `lowest` and
+    `chance` use only the lengths at which every class can occur.
     """
     lengths = sorted({point.length for point in curve.points})
     columns = lengths if len(lengths) <= MAX_LENGTHS else []

@@ -126,8 +126,8 @@ Number = TableNumber | Phrase | Parameters
 class Stated(NamedTuple):
     """A statement on a page that a test or a command checks: a proposition, a construction, a benchmark or a study.
 
-    `page` is a path below the folder of pages. `test` is a file of tests. If `command` is not empty, this command
-    repeats the evidence, not the test. `why` explains the numbers. Without numbers, `why` is shown alone.
+    `page` is a path below the folder of pages. `test` is a file of tests. If `command` is not empty, this command,
+    not the test, repeats the evidence. `why` explains the numbers. Without numbers, `why` is shown alone.
     """
 
     verdict: Verdict

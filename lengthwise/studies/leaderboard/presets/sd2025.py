@@ -17,7 +17,7 @@ class SD2025(Preset):
     Differs from the source: each symbol has a matrix of its own; the source mixes 6 to 18 matrices that all symbols
         share. Answers are computed by a hidden layer at the last symbol, not by a linear map at a symbol that ends the
         string. With S states, matrices and inputs are drawn from N(0, 1 / S). The source draws both uniformly: matrices
-        up to sqrt(3 / S), and inputs up to 1 / sqrt(symbols).
+        up to sqrt(3 / S), and inputs up to 1 / sqrt(V) for V symbols.
     """
 
     train: ClassVar = {**PUBLISHED, "steps": 1_000_000, "optimizer": {**TORCH_ADAM, "clip_norm": 1.0}}
