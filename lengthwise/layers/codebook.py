@@ -56,10 +56,10 @@ class Codebook(nn.Module):
         return float(torch.pdist(self.known).min()) if int(self.count) > 1 else math.inf
 
     def fill(self, codes: Float[Tensor, "K D"]) -> None:
-        """Replace all codes by the given ones.
+        """Replace all codes of the codebook by the given codes.
 
         Raises:
-            ValueError: the number of codes is 0 or above Q.
+            ValueError: the number of given codes is 0 or above `max_codes`.
         """
         if not 1 <= len(codes) <= len(self.codes):
             raise ValueError(

@@ -40,7 +40,7 @@ class _MemoryInputs(NamedTuple):
     log_decays: Float[Tensor, "*M H"] | None
 
     def at(self, rows: Int64[Tensor, "B T"]) -> "_MemoryInputs":
-        """Return the inputs at all positions, if this object is a table and `rows` contains each position's row."""
+        """Look up the inputs of every position in the tables of this object; `rows` contains each position's row."""
         query, keys, values, strengths, *gates = at_rows([each for each in self if each is not None], rows)
         return _MemoryInputs(query, keys, values, strengths, gates[0] if gates else None)
 

@@ -82,7 +82,7 @@ class CategoricalCell(GridCell):
 
     @property
     def is_rule(self) -> bool:
-        """Return whether messages are classes and numbers are integers."""
+        """Return whether messages are classes, and the numbers whose sum is an answer are integers."""
         return not float(self.temperature) and float(self.rounding) == 1
 
     def classes(self) -> tuple[Int64[Tensor, "K K V V 2"], Int64[Tensor, ""], Int64[Tensor, ""]]:
@@ -117,7 +117,7 @@ class CategoricalCell(GridCell):
         return mix
 
     def integers(self) -> tuple[Int64[Tensor, " K"], Int64[Tensor, ""]]:
-        """Return `per_class` and `per_row`, rounded."""
+        """Return `per_class` and `per_row`, the numbers whose sum is an answer, rounded to the nearest integers."""
         return self.per_class.detach().round().long(), self.per_row.detach().round().long()
 
     def numbers(self, messages: Shaped[Tensor, "B m *M"], rows: Counts, columns: Counts) -> Float[Tensor, "B T"]:

@@ -82,7 +82,7 @@ class LinearCDELayer(TabledLayer):
         return self.first_state.expand(len(like), -1)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
-        """Return the transitions of features u: I + A(u) / 40, or the class's equation for `"low-rank-product"`."""
+        """Return I + A(u) / 40 for features u; `"low-rank-product"` has its own equation (`LinearCDELayer`)."""
         size = self.block_dim
         if self.structure == "low-rank-product":
             return self._products(features)

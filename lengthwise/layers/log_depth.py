@@ -137,14 +137,14 @@ class LogDepthLayer(nn.Module):
         self.norm.reset_parameters()
 
     def merge(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the state of a window of two states, by the equation of the class."""
+        """Return the state of a window of two states, by the equation in the docstring of `LogDepthLayer`."""
         mixed = self.operator(older, newer)
         merged = self.norm(mixed + self.feed_forward(mixed, F.relu))
         has_symbols = ((older != 0) | (newer != 0)).any(-1, keepdim=True)
         return torch.where(has_symbols, merged, torch.zeros_like(merged))
 
     def fused(self) -> Merge:
-        """Return a `Merge` that computes the equation directly, without the heads."""
+        """Return a `Merge` that calls `merge` directly, and so skips the attention heads that copy both states."""
 
         def merge(states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Tensor:
             if windows is None:

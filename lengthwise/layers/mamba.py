@@ -71,7 +71,7 @@ class SelectiveLayer(RecurrentLayer):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw matrices with n inputs uniformly within 1 / sqrt(n) of 0, and steps log-uniformly from 0.001 to 0.1.
 
-        A learned start is drawn from N(0, 1).
+        If the state before the first symbol is learned, it is drawn from N(0, 1).
         """
         draw_linears(self, generator)
         draw_steps(self.step_bias(), generator)
@@ -124,7 +124,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         return self.step_map.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw as in `SelectiveLayer`; the P rates of every channel become -1, -2, ..., -P, and d becomes 1."""
+        """Draw as in `SelectiveLayer`, but set the P rates of each channel to -1, -2, ..., -P, and the factors d to 1."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.copy_(torch.arange(1.0, self.d_state + 1).log()[:, None].expand_as(self.log_rate))
@@ -133,7 +133,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
     def selected(
         self, x: Float[Tensor, "*M E"]
     ) -> tuple[Float[Tensor, "*M E"], Float[Tensor, "*M P"], Float[Tensor, "*M P"]]:
-        """Return the steps s and the vectors b and c."""
+        """Return the steps s and the vectors b and c of the recurrence, which are computed from x."""
         low, b, c = self.selection(x).split([self.rank, self.d_state, self.d_state], -1)
         return F.softplus(self.step_map(low)), b, c
 
@@ -213,7 +213,7 @@ class Mamba2Layer(SelectiveLayer):
         return self.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw rates uniformly from -16 to -1; d and the weights of the norm become 1."""
+        """Draw rates uniformly from -16 to -1; the factors d of x and the weights of the norm become 1."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.uniform_(1, 16, generator=generator).log_()
@@ -221,7 +221,7 @@ class Mamba2Layer(SelectiveLayer):
         self.norm.reset_parameters()
 
     def selected(self, features: Float[Tensor, "B T D"]) -> tuple[Tensor, Tensor, Float[Tensor, "B T H"]]:
-        """Return z, then x, b and c in one tensor before their convolution, and the steps s."""
+        """Return the gate's input z, one tensor with x, b and c before their convolution, and the steps s."""
         mixed = self.width + 2 * self.d_state
         gate, rest, steps = self.input_map(features).split([self.width, mixed, self.num_heads], -1)
         return gate, rest, F.softplus(steps + self.bias)

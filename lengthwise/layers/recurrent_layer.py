@@ -135,7 +135,7 @@ def as_complex(pairs: Float[Tensor, "*M 2"]) -> Tensor:
 
 
 def packed(state: Tensor) -> Float[Tensor, "B Z"]:
-    """Return a state of complex numbers as real numbers: Z / 2 pairs of real part and imaginary part."""
+    """Return a state of complex numbers as real numbers, a pair of real part and imaginary part for each number."""
     return torch.view_as_real(state).flatten(1)
 
 

@@ -64,7 +64,7 @@ class TimeMix(_Shifted):
         self.bonus = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set the rates of decay w from e^-5 to e^3, half of them below 0.93, and set u to log 0.3."""
+        """Set the rates of decay w from e^-5 to e^3, half of them below 0.93, and set the bonus u to log 0.3."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.mix[0].sqrt_()  # the shares for r, as in the published code

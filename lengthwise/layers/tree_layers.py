@@ -51,11 +51,11 @@ class TreeAttentionLayer(nn.Module):
 
     @property
     def linears(self) -> list[nn.Linear]:
-        """Return all linear maps."""
+        """Return all linear maps of the layer: its projections and its feed-forward maps."""
         return [module for module in self.modules() if isinstance(module, nn.Linear)]
 
     def reset_shared_parameters(self) -> None:
-        """Set the parameters that start equal in all kinds of layers: gains of norms to 1, biases and r to 0."""
+        """Set the parameters that start equal in all kinds of layers: gains of norms to 1, all biases to 0."""
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
@@ -105,9 +105,10 @@ class MergeLayer(TreeAttentionLayer):
         self.gain = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw linear weights from N(0, 0.08^2), and set g to 2.
+        """Draw linear weights from N(0, 0.08^2), and set the gains g in tanh(g y) to 2.
 
-        r becomes 8 at the part that a head mostly reads. Gains of norms become 1, and all other parameters become 0.
+        The attention bias r becomes 8 at the part that a head mostly reads. Gains of norms become 1, and all other
+        parameters become 0.
         """
         self.reset_shared_parameters()
         nn.init.constant_(self.gain, 2.0)
@@ -163,7 +164,7 @@ class TwoNormLayer(TreeAttentionLayer):
 
 
 class PreNormLayer(TwoNormLayer):
-    """GPT-2's layer: x + attention(n1(x)), then x + W_2 GELU(W_1 n2(x)).
+    """GPT-2's layer: x + attention(n1(x)), then x + W_2 GELU(W_1 n2(x)), with two LayerNorms n1 and n2.
 
     Source: Chi et al. (2023), section 3 ("all the other details of GPT2").
     Differs from the source: dropout is absent, and projections into the residual are not divided by a function of the
@@ -173,7 +174,7 @@ class PreNormLayer(TwoNormLayer):
     attention_bias = True
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 0.02^2), as GPT-2 does; set gains to 1, and biases and r to 0."""
+        """Draw weights from N(0, 0.02^2), as GPT-2 does; set gains of norms to 1, and all biases to 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.02, generator=generator)
@@ -190,7 +191,7 @@ class PreNormLayer(TwoNormLayer):
 
 
 class PostNormLayer(TwoNormLayer):
-    """A post-norm layer: z = n1(x + attention(x)), then n2(z + W_2 ReLU(W_1 z)).
+    """A post-norm layer: z = n1(x + attention(x)), then n2(z + W_2 ReLU(W_1 z)), with two LayerNorms n1 and n2.
 
     The projections of the attention have no biases, and the feed-forward maps have biases.
 
@@ -201,9 +202,9 @@ class PostNormLayer(TwoNormLayer):
     attention_bias = False
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 1 / n) truncated at 2 / sqrt(n), for n inputs, and r from N(0, 0.02^2).
+        """Draw weights from N(0, 1 / n) truncated at 2 / sqrt(n), for maps of n inputs.
 
-        Biases become 0.
+        Attention biases r are drawn from N(0, 0.02^2), and all other biases become 0.
         """
         self.reset_shared_parameters()
         for linear in self.linears:
@@ -234,7 +235,7 @@ class BareLayer(TreeAttentionLayer):
     attention_bias = True
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 1 / inputs); set biases and r to 0."""
+        """Draw weights from N(0, 1 / n) for maps of n inputs; set all biases to 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=linear.in_features**-0.5, generator=generator)

@@ -43,9 +43,9 @@ class SLSTMLayer(RecurrentLayer):
         self.norm = nn.GroupNorm(num_heads, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W from N(0, 2 / (5 D)), and set R and the biases to 0, except the biases of f.
+        """Draw the input map W from N(0, 2 / (5 D)), and set the feedback R to 0.
 
-        Biases of f fall from 5 at a head's first unit to -7 at its last unit.
+        Biases of the gate f fall from 5 at a head's first unit to -7 at its last unit. All other biases become 0.
         """
         draw_by_inputs(self.input_map.weight, self.input_map.in_features, generator)
         nn.init.zeros_(self.feedback)
@@ -112,10 +112,10 @@ class MLSTMLayer(TabledLayer):
         self.output_map = nn.Linear(inner, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W_out from N(0, 4 / (D n^2)) with n = `num_blocks`, and W and the 4 x 4 blocks from N(0, 2 / (5 D)).
+        """Draw the output map W_out from N(0, 4 / (D n^2)), where n is the number of blocks of the model.
 
-        Weights of gates become 0. Biases of i are drawn from N(0, 0.01), and biases of f rise from 3 to 6 along the
-        heads.
+        The input map W and the 4 x 4 blocks are drawn from N(0, 2 / (5 D)). Weights of gates become 0. Biases of the
+        gate i are drawn from N(0, 0.01), and biases of the gate f rise from 3 to 6 along the heads.
         """
         d_model = self.input_map.in_features
         for weight in (self.input_map.weight, self.maps):
@@ -169,5 +169,5 @@ class MLSTMLayer(TabledLayer):
 
 
 def draw_by_inputs(weight: Tensor, num_inputs: int, generator: torch.Generator) -> None:
-    """Draw weights from N(0, 2 / (5 inputs))."""
+    """Draw the weights of a map with n = `num_inputs` inputs from N(0, 2 / (5 n))."""
     nn.init.normal_(weight, std=math.sqrt(2 / (5 * num_inputs)), generator=generator)

@@ -261,7 +261,7 @@ def check_ids(inputs: object) -> None:
     if not len(inputs):
         raise ValueError("inputs: expected at least 1 string, got none; give a batch of one or more strings")
     if not inputs.shape[1]:
-        raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
+        raise ValueError("length: expected at least 1 symbol, got 0; give strings of at least one symbol")
 
 
 def check_indices(indices: object, inputs: Tensor) -> None:

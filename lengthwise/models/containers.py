@@ -28,7 +28,10 @@ def unwrap_hint(name: str, part: object) -> str:
 
 
 def check_bare(name: str, part: object) -> None:
-    """Raise a ValueError for a module around another module, because a certificate identifies a net by its parts."""
+    """Raise a ValueError if torch wrapped `part` around another module.
+
+    A certificate identifies a net by the classes of its parts, and a wrapper would hide the class of the inner module.
+    """
     way_out = unwrap_hint(name, part)
     if way_out.startswith("give"):
         raise ValueError(f"{name}: expected the plain module, got {type_in_words(part)} around it; {way_out}")

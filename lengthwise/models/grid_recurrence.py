@@ -92,11 +92,11 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SymbolModel):
 
     @property
     def sharpness(self) -> float:
-        """Return the factor of squared distances in logits and loss."""
+        """Return the factor s of logits and loss: the logit of integer k is -s (k - y)^2 for the computed number y."""
         return self.config.sharpness
 
     def set_progress(self, fraction: float) -> None:
-        """Set temperature and rounding of categorical messages, given the fraction of training that is done."""
+        """Set temperature and rounding of a `CategoricalCell`, given the fraction of training that is done."""
         if isinstance(self.cell, CategoricalCell):
             progress = min(1.0, max(0.0, (fraction - FALL_START) / (FALL_END - FALL_START)))
             # At the end the temperature is exactly 0, so the cell looks classes up, and its sums are exact.

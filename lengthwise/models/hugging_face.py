@@ -295,7 +295,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self.readout = nn.Sequential(Topmost(width, copies=True), head)
 
     def check_parts(self) -> None:
-        """Check as `HuggingFaceModel` does, and check that reading token by token gives the same answers as at once."""
+        """Run the checks of `HuggingFaceModel`; also raise a ValueError if reading token by token changes an answer."""
         super().check_parts()
         _check_cache_is_the_state(self)
 

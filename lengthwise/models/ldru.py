@@ -68,13 +68,13 @@ class LDRU(SymbolTree):
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """Return the matrices of the operator and of both feed-forward blocks."""
+        """Return the matrices of the merge operator and of the feed-forward blocks of leaves and merges."""
         modules = [*self.layer.modules(), *self.leaf_feed_forward.modules()]
         return [module.get_parameter("weight") for module in modules if isinstance(module, nn.Linear)]
 
     @property
     def pad_block(self) -> int:
-        """Return 2, the size of a chunk, so that inserted pads keep chunks whole."""
+        """Return 2, the size of a chunk: training inserts pads in whole chunks, so all other chunks stay unchanged."""
         return 2
 
     @property

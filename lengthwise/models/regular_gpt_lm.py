@@ -174,7 +174,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
         return states[:, -1]
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return the logits of `forward` by the masks of eq. (1), with each prefix as a separate input.
+        """Return the logits of `forward` by the masks of eq. (1) of Chi et al. (2023), reading each prefix separately.
 
         The function is only for short strings.
         """

@@ -142,7 +142,9 @@ def _check_rule(task: AnswersSets, score: Score, above: float) -> None:
     low, high = (-MAX_LOGIT, MAX_LOGIT) if score == "logit" else (0.0, 1.0)
     if isinstance(above, bool) or not isinstance(above, int | float) or not low <= above <= high:
         limits = "a number" if score == "logit" else "a probability from 0 to 1"
-        raise ValueError(f"above: expected {limits}, the threshold of a {score}, got {above!r}; give such a number")
+        raise ValueError(
+            f"above: expected {limits} as the threshold for score={score!r}, got {above!r}; give such a number"
+        )
 
 
 def set_answers_in(part: nn.Module) -> SetAnswers | None:

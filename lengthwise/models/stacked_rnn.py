@@ -56,7 +56,7 @@ class StackedRNN(SymbolModel, RecurrentModel):
         self.readout = hidden_layer_readout(width, width, num_classes)
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        """Make the layers that `num_layers` counts as a single layer; by default, one of each kind in `layer_kinds`."""
+        """Make one of the `num_layers` layers, which consists of one layer of each kind in `layer_kinds` by default."""
         return [kind(**self.config.for_layer(kind)) for kind in self.layer_kinds]
 
     def reset_parameters(self, generator: torch.Generator) -> None:

@@ -37,7 +37,7 @@ Steps = Callable[[int, int, Tensor], Tensor]
 
 
 def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
-    """Return the `Steps` of `recurrence`, for A_t and v_t that are given for each position."""
+    """Return the `Steps` of x_t = A_t x_{t-1} + v_t; each position has its own A_t and v_t (`recurrence`)."""
 
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return recurrence(transitions[:, start:stop], values[:, start:stop], state, overflow="keep")
@@ -46,7 +46,7 @@ def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
 
 
 def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Steps:
-    """Return the `Steps` of `symbol_recurrence`, for A and v that are given for each symbol."""
+    """Return the `Steps` of x_t = A[u_t] x_{t-1} + v[u_t] for symbols u_t (`symbol_recurrence`)."""
 
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return symbol_recurrence(transitions, values, tokens[:, start:stop], state, overflow="keep")

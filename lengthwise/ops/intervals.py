@@ -82,12 +82,12 @@ class Intervals:
 
     @staticmethod
     def joined(parts: "Sequence[Intervals]") -> "Intervals":
-        """Concatenate parts along the last axis."""
+        """Concatenate several tensors of intervals along the last axis."""
         return Intervals(*(torch.cat([part._ends[end] for part in parts], -1) for end in (0, 1)))
 
     @staticmethod
     def stacked(parts: "Sequence[Intervals]") -> "Intervals":
-        """Stack parts along a new first axis."""
+        """Stack several tensors of intervals along a new first axis."""
         return Intervals(*(torch.stack([part._ends[end] for part in parts]) for end in (0, 1)))
 
     def __add__(self, other: "Intervals") -> "Intervals":
@@ -224,7 +224,7 @@ def is_size_exact(size: Tensor, digits: int) -> bool:
 
 
 def binary_digits(numbers: Tensor) -> int | None:
-    """Return the number of binary digits after the point that these numbers need, or None above `MAX_DIGITS`."""
+    """Return how many binary digits after the point these numbers need, or None for more than `MAX_DIGITS` digits."""
     for digits in range(MAX_DIGITS + 1):
         scaled = numbers * 2.0**digits
         if torch.equal(scaled, scaled.round()):

@@ -41,7 +41,9 @@ Stabilizer = Float[Tensor, "B H"]
 def mlstm_by_definition(
     i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
 ) -> tuple[Values, Sums, Stabilizer]:
-    """Return the outputs of mLSTM at all positions, the last sums and the last stabilizer, computed step by step.
+    """Return the outputs of mLSTM at all positions, and the state after the last position, computed step by step.
+
+    The state consists of `sums` and `stabilizer`, which `lengthwise.ops.mlstm` defines.
 
     Example:
         >>> ones, gates = torch.ones(1, 2, 1, 1), torch.zeros(1, 2, 1)
@@ -74,7 +76,7 @@ def mlstm(
 
 
 def stabilizers(i: Scalars, log_f: Scalars, before: Stabilizer) -> Float[Tensor, "B T+1 H"]:
-    """Return the stabilizer m before the first position and after every position."""
+    """Return the stabilizer m, for sums divided by e^m, before the first position and after every position."""
     latest, computed = before, [before]
     for enters, stays in zip(i.unbind(1), log_f.unbind(1), strict=True):
         latest = torch.maximum(stays + latest, enters).clamp(min=0)

@@ -158,7 +158,7 @@ class _Part:
         self.states = like.new_empty(length + 1, *like.shape)
 
     def run(self, start: Tensor, span: slice, steps: Tensor, values: Tensor, b: Tensor) -> None:
-        """Fill the buffers for a span of positions, one position after another."""
+        """Write decays and states of a span of positions into the buffers, one position after another."""
         self.states[0] = start
         for index, t in enumerate(range(span.start, span.stop)):
             decays, after = self.decays[index], self.states[index + 1]

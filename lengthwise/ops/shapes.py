@@ -82,31 +82,31 @@ def check_optional_tensors(**given: object) -> None:
 
 
 def check_axes(name: str, tensor: Tensor, axes: str) -> None:
-    """Raise a ValueError that names the argument unless the tensor has all axes that `axes` lists, as in "B, T"."""
+    """Raise a ValueError, with the argument's name, if the tensor does not have the axes in `axes`, as in "B, T"."""
     count = axes.count(",") + 1
     if tensor.ndim != count:
         raise ValueError(f"{name}: expected shape [{axes}], got {list(tensor.shape)}; reshape it to {count} axes")
 
 
 def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -> None:
-    """Raise a ValueError that names the argument and ends with `way_out` unless the tensor has the given shape."""
+    """Raise a ValueError, with the argument's name and `way_out`, if the tensor does not have the given shape."""
     if tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
 
 
 def check_strings(name: str, tensor: Tensor) -> None:
-    """Raise a ValueError that names the argument unless it contains symbol indices [B, T] with T of at least 1."""
+    """Raise a ValueError, with the argument's name, unless the tensor contains symbol indices [B, T] with T >= 1."""
     check_axes(name, tensor, "B, T")
     if tensor.dtype not in (torch.int64, torch.int32):
         raise ValueError(
             f"{name}: expected whole numbers (torch.int64), got {tensor.dtype}; give the index of each symbol"
         )
     if not tensor.shape[1]:
-        raise ValueError(f"{name}: expected at least 1 step, got 0; a string must not be empty")
+        raise ValueError(f"{name}: expected at least 1 step, got 0; give strings of at least one symbol")
 
 
 def check_tensor_list(name: str, value: object) -> None:
-    """Raise a ValueError unless an argument consists of several tensors, as in a list or tuple."""
+    """Raise a ValueError unless the argument is a list, tuple or other collection of tensors."""
     if isinstance(value, Tensor) or not isinstance(value, Iterable):
         got = "one tensor" if isinstance(value, Tensor) else type_in_words(value)
         raise ValueError(f"{name}: expected a list or tuple of tensors, got {got}; put the tensors into a list")
@@ -142,7 +142,7 @@ def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: 
                 raise ValueError(_sentence(name, expected, sizes, tensor))
     if not sizes.get("T", 1):
         name = next(name for name, axes in expected.items() if any(axis.letter == "T" for axis in axes))
-        raise ValueError(f"{name}: expected at least 1 position, got 0; a string must not be empty")
+        raise ValueError(f"{name}: expected at least 1 position, got 0; give tensors with at least one position")
 
 
 def _sentence(name: str, expected: Mapping[str, list[Axis]], sizes: Mapping[str, int], tensor: Tensor) -> str:

@@ -137,7 +137,7 @@ class Steps(NamedTuple):
         return torch.zeros_like(state).scatter_add_(-1, self.indices, scaled)
 
     def after(self, earlier: "Steps", form: Form) -> "Steps":
-        """Return the product of two steps, which applies the earlier one first."""
+        """Return the product of this step and an earlier step; the product applies the earlier step first."""
         # If P has a 1 in every column, p maps a source to its target, so the later p is applied to the earlier p. If P
         # has a 1 in every row, p maps a target to its source, so the earlier p is applied to the later p.
         first, second = (earlier, self) if form == "scatter" else (self, earlier)
@@ -147,7 +147,7 @@ class Steps(NamedTuple):
         return Steps(second.indices.gather(-1, first.indices), factors)
 
     def adjoint(self) -> "Steps":
-        """Return the conjugate transposes, which turn `"scatter"` steps into `"gather"` steps, and vice versa."""
+        """Return the conjugate transposes of the steps: `"scatter"` steps become `"gather"` steps, and vice versa."""
         # The transpose of a matrix with one 1 in every column has one 1 in every row, with the same indices.
         return Steps(self.indices, None if self.factors is None else self.factors.conj().resolve_conj())
 
@@ -215,14 +215,14 @@ class RowSums:
         self.counts: list[int] = rows.bincount(minlength=num_rows).tolist()
 
     def sums(self, numbers: Tensor) -> Tensor:
-        """Return the sums of numbers [T, B, N] for each row."""
+        """Return, for each row, the sum of `numbers` [T, B, N] over the positions that use this row."""
         flat = numbers.flatten(0, 1)
         return flat.new_zeros(self.num_rows, flat.shape[1]).index_add_(0, self.rows, flat)
 
     def products(self, left: Float[Tensor, "P N F"], right: Float[Tensor, "P N F"], first: int, count: int) -> Tensor:
-        """Return the real parts of summed outer products, for rows `first` to `first` + `count` - 1.
+        """Return, for `count` rows from `first` on, the sum of outer products over the positions that use this row.
 
-        The inputs are sorted by row.
+        Only the real part of the sum is returned. The positions in `left` and `right` are sorted by row.
         """
         counts = self.counts[first : first + count]
         start = sum(self.counts[:first])

@@ -67,7 +67,7 @@ Observer = Callable[[int, Mapping[int, Tensor]], None]
 
 @runtime_checkable
 class FusedLayer(Protocol):
-    """A tree layer that may compute its value in one fused operation: `fused` returns this operation, or None."""
+    """A tree layer that may merge windows by one fused operation: `fused` returns this operation, or None."""
 
     def fused(self) -> Merge | None: ...
 
@@ -96,7 +96,7 @@ class Tree(NamedTuple):
         return math.prod(self.chunk_size_at(below) for below in range(level))
 
     def num_levels(self, length: int) -> int:
-        """Return the depth of the tree over a prefix of this length (`num_levels`)."""
+        """Return the number of levels of this tree over a prefix of `length` symbols."""
         return num_levels(length, self.chunk_size, self.lower_chunk_sizes)
 
 
@@ -112,7 +112,7 @@ def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = 
         (9, 7)
     """
     if length < 1:
-        raise ValueError(f"length: expected at least 1 symbol, got {length}; a string must not be empty")
+        raise ValueError(f"length: expected at least 1 symbol, got {length}; give a length of 1 or more")
     if (smallest := min((chunk_size, *lower_chunk_sizes))) < 2:
         raise ValueError(
             f"chunk_size: expected at least 2, got {smallest}; give 2 or more, because a state alone is not merged"

@@ -64,6 +64,8 @@ def attend(
     """Return the attention of each query over its own window of C states, with heads concatenated.
 
     a_j = softmax_j(q . k_j / sqrt(E) + r_j);  out = sum_j a_j v_j. The newest state of a window has j = 0.
+
+    For one head, q is the query of E numbers, and k_j, v_j and r_j are the key, value and bias of state j.
     """
     scale = 1.0 / math.sqrt(query.shape[-1])
     scaled = query * scale
@@ -78,7 +80,7 @@ def attend(
 
 
 def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:
-    """Return the layer's outputs for windows of C states, oldest first."""
+    """Return the layer's output for each window of C states; the oldest state of a window comes first."""
     normed = layer.normalize(windows)
     keys, values = layer.key_value(normed)
     newest = layer.query(normed[..., -1, :])

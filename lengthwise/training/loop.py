@@ -82,7 +82,7 @@ class Growth(NamedTuple):
     loss: float = INITIAL_LOSS
 
     def after(self, loss: float) -> "Growth":
-        """Return the progress after a batch of strings of the longest length reached, which had this loss."""
+        """Return the progress after a batch with this loss, whose strings have the longest length reached."""
         running = 0.9 * self.loss + 0.1 * loss
         return Growth(self.num_reached + 1) if running < GROWTH_LOSS else Growth(self.num_reached, running)
 

@@ -61,7 +61,7 @@ def _with_full_rates(optimizers: list[torch.optim.Optimizer]) -> list[torch.opti
 
 
 def defer_compiler() -> None:
-    """Keep the methods `UNCOMPILED` from importing torch's compiler, for as long as nothing else imports it.
+    """Keep the optimizer methods `UNCOMPILED` from importing torch's compiler, as long as nothing else imports it.
 
     The import takes 70 MB and a second, as long as Baum-Welch takes to train a small net. Once something else has
     imported the compiler, such as the first step of Adam, the methods are excluded from compilation as usual.

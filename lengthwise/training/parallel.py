@@ -108,9 +108,10 @@ def own_device(name: str) -> torch.device:
 
 @contextmanager
 def joined(kind: Parallel, device: torch.device) -> Iterator[Ranks]:
-    """Join the process group that torchrun started, and leave it at the end; without torchrun, yield one process.
+    """Join the process group that torchrun started, yield this process's `Ranks`, and leave the group at the end.
 
-    Messages between CPUs use gloo, and messages between GPUs use NCCL.
+    If torchrun did not start this process, yield the `Ranks` of a single process instead. Messages between CPUs use
+    gloo, and messages between GPUs use NCCL.
 
     Raises:
         ValueError: the processes have different versions of the package or of torch.

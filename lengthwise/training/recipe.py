@@ -88,7 +88,7 @@ class OptimizerRecipe(Description):
 
     @property
     def needs_whole_matrices(self) -> bool:
-        """Whether a step needs all entries of a parameter, so that processes cannot each store a part of it."""
+        """Whether a step needs all entries of a parameter. If so, processes cannot each store a part of it."""
         return self.name in ("muon", "baum-welch")
 
 
@@ -350,7 +350,7 @@ class Recipe(Description):
         return self.late_consistency if self.is_late(step) else 0.0
 
     def contraction_at(self, step: int) -> ContractionRecipe | None:
-        """Return `contraction`, the penalty on growing intervals, if the penalty has begun at this step, else None."""
+        """Return `contraction` if its penalty (`ContractionRecipe`) is part of the loss at this step, else None."""
         contraction = self.contraction
         return contraction if contraction and step >= contraction.after * self.steps else None
 

@@ -45,7 +45,7 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
 
 
 def distribute(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return a whole tensor on the device of `like`; if `like` is a part, return this process's part of the tensor."""
+    """Return a whole tensor on the device of `like`; if `like` is sharded, return only this process's part."""
     there = tensor.to(like.device)
     if not is_part(like) or tensor.shape != like.shape:
         return there

@@ -58,7 +58,10 @@ class StateHead(nn.Module):
 
 
 def nodes_of(model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]) -> tuple[Nodes, Maps]:
-    """Return the states of tree nodes and their maps on machine states, except at levels whose nodes share states."""
+    """Return the state and the machine map of each tree node, except at levels whose nodes share states.
+
+    The map of a node takes each state of the machine to the state after reading the symbols below the node.
+    """
     levels = maps_of_nodes(inputs, table, model.tree.chunk_size_at)
     states, maps = [], []
 
@@ -79,7 +82,8 @@ def combine(
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
     """Return states and maps of the given nodes, and of nodes that the model makes by merging random nodes.
 
-    Each round draws from the nodes of the round before, and draws all maps equally often.
+    The map of a node takes each state of the task's machine to the state after reading the node's piece. Each round
+    draws from the nodes of the round before, such that every different map is equally likely.
     """
     merge, chunk_size = merge_of(model.tree.layers[0]), model.tree.chunk_size
     all_states, all_maps = [states], [maps]
@@ -101,7 +105,7 @@ def combine(
 
 
 def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
-    """Make a head for the minimal machine of the task; the head's parameters start at zero."""
+    """Make a `StateHead` for the minimal machine of the task; the head's parameters start at zero."""
     assert isinstance(task, RegularTask), "check_task rejects others"
     assert isinstance(model, TreeModel), "check_model rejects others"
     return StateHead(task.transducer.minimize().semiautomaton, model.tree.leaves.shape[1])

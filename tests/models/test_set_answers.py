@@ -107,8 +107,8 @@ def test_a_net_for_other_sets_is_refused() -> None:
         ({"task": make_task("parity")}, "task: expected the task next-symbols with with_other=True, .* got parity"),
         ({"task": make_task("next-symbols")}, "task: expected the task next-symbols with with_other=True"),
         ({"score": "argmax"}, "score: expected 'logit' or 'sigmoid' or 'softmax', got 'argmax'"),
-        ({"score": "softmax", "above": 1.5}, "above: expected a probability from 0 to 1, the threshold of a softmax"),
-        ({"above": float("nan")}, "above: expected a number, the threshold of a logit, got nan"),
+        ({"score": "softmax", "above": 1.5}, "above: expected a probability from 0 to 1 as the threshold"),
+        ({"above": float("nan")}, "above: expected a number as the threshold for score='logit', got nan"),
         (
             {"tokens": [0, 1]},
             "tokens: expected the indices of 3 different outputs, one for each symbol and one for the end, got",

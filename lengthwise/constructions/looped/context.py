@@ -31,7 +31,7 @@ class Grid(NamedTuple):
 
     @property
     def base(self) -> int:
-        """Return n^d, the number of token IDs."""
+        """Return n^d, the number of token IDs, for n intervals in each of d coordinates."""
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:

@@ -51,7 +51,7 @@ class Head(NamedTuple):
 
 
 class LoopedBlock(NamedTuple):
-    """The block that is looped: its attention heads (possibly none), W_1 and b_1 in `up`, and W_2 and b_2 in `down`."""
+    """The block that is looped: attention heads (possibly none), and a feed-forward layer with maps `up` and `down`."""
 
     heads: tuple[Head, ...]
     up: Affine

@@ -44,7 +44,7 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
 
 def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Return the coordinates and the units of the quantizer.
+    """Return the coordinates and the units that compute the result of `quantizer` for each input.
 
     Let k be the index of the interval of input x. At the beginning of loop t >= num_bins, coordinate `bin_x` is
     k + t - num_bins.

@@ -97,7 +97,8 @@ def _period_of_arcs(zeros: int, ones: int) -> int:
     check_sizes(zeros=zeros, ones=ones)  # a word of one symbol needs no states
     if zeros == ones == 1:
         raise ValueError(
-            "zeros, ones: expected a period of at least 3, got 2; for (01)^+, use one dimension with W_h = -1"
+            "zeros, ones: expected a period zeros + ones of at least 3, got 2; call simplex(parse_word('01')), which "
+            "needs only one dimension"
         )
     return zeros + ones
 
@@ -196,6 +197,6 @@ def companion_matrix(coefficients: list[int]) -> Array:
 
 
 def repeats(generator: LinearGenerator, word: Word, count: int) -> bool:
-    """Return whether the first `count` symbols of a generator are the repeated word."""
+    """Return whether the first `count` symbols that a generator generates repeat the word."""
     repeated = word.text * (count // word.period + 1)
     return generator.generate(count) == repeated[:count]

@@ -68,7 +68,9 @@ def contracting_rate(word: Word) -> Fraction | None:
 
 
 def contraction(word: Word) -> LinearGenerator | None:
-    """Return the net with the rate that `contracting_rate` finds, in fractions, or None if no such rate exists.
+    """Return the net whose W_h is the rate that `contracting_rate` finds, or None if no such rate exists.
+
+    All numbers of the net are fractions.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

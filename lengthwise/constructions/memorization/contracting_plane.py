@@ -145,7 +145,10 @@ class Signs:
         self.coefficients = cache(self._coefficients)
 
     def refute(self, crossing: Crossing, halvings: tuple[int, ...]) -> bool:
-        """Return whether a `Crossing` has definite signs inside the whole triangle, so no line separates states."""
+        """Return whether a `Crossing` has definite signs inside the whole triangle.
+
+        If so, no line separates the states of different answers, for any W_h in the triangle.
+        """
         for group in crossing:
             signs = {sign * self.sign(triple, halvings) for sign, triple in group}
             if len(signs) > 1 or 0 in signs:

@@ -34,9 +34,10 @@ def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarra
 
 
 def net_of(word: Word, hidden: np.ndarray, added: np.ndarray, states: np.ndarray) -> LinearGenerator | None:
-    """Return the net with these states on its cycle and a read-out from a linear program, or None if none is found.
+    """Return the net with these states on its cycle and a read-out from a linear program.
 
-    `added` is the column of W_x for the second symbol; the first symbol's column is 0.
+    The result is None if the program finds no read-out, or if the net does not generate the word. `added` is the column
+    of W_x for the second symbol; the first symbol's column is 0.
     """
     try:
         readout = read_out(word.letters, states)

@@ -110,8 +110,8 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
         certificate = refute(word, frequencies)
         if certificate is None:
             raise RuntimeError(
-                f"frequencies {frequencies}: expected a certificate that they do not suffice, got none; the lower "
-                "bound relies on the linear-program solver HiGHS alone"
+                f"frequencies {frequencies}: expected a certificate that they do not suffice, got none; regard the "
+                "lower bound as unproved, because it relies on the linear-program solver HiGHS alone"
             )
         certificates.append(certificate)
     return certificates

@@ -8,7 +8,7 @@ from lengthwise.validation import check_sizes
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
-    """Return a generator of dimension 1 of a repeated word of different symbols.
+    """Return a generator of dimension 1 that repeats a word whose symbols are all different.
 
     The state is the previous symbol's index, and the recurrence matrix W_h is 0. Let t be the index of the symbol
     before symbol j. The logit y_j = 2 t h - t^2 is the largest logit if t is nearest to the state h.
@@ -27,7 +27,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """Return a generator of dimension 1 of (0^a 1)^+, for a = `zeros`.
+    """Return a generator of dimension 1 that repeats the word 0^a 1, for a = `zeros`.
 
     The state is the number of zeros since the last 1. The next symbol is 1 if this number is above a - 1/2.
 
@@ -69,7 +69,8 @@ def digits(word: Word) -> LinearGenerator:
     n, p = len(word.symbols), word.period
     if n < 2:
         raise ValueError(
-            f"word: expected two symbols or more, got {word.text!r}; a word of one symbol needs no states (d = 0)"
+            f"word: expected two symbols or more, got {word.text!r}; give a word with different symbols, because a "
+            "word of one symbol needs no states"
         )
     largest = n**p - 1
     value = sum(int(letter) * n ** (p - 1 - i) for i, letter in enumerate(word.letters))

@@ -58,7 +58,7 @@ class LinearGenerator(NamedTuple):
         return (read.real if np.iscomplexobj(read) else read) + self.bias
 
     def generate(self, count: int) -> str:
-        """Return the first `count` symbols.
+        """Return the first `count` symbols that the generator generates.
 
         Raises:
             Tie: two logits are equal, or one is not a number.

@@ -149,7 +149,7 @@ class _Search:
     def sets(self, dimensions: Iterable[int]) -> Iterator[Frequencies]:
         """Yield the sets of frequencies with these dimensions that no bound excludes.
 
-        If the budget ends first, `is_complete` becomes False.
+        If the budget of linear programs ends before the last set, `is_complete` becomes False.
         """
         enumerated = 0
         for d in dimensions:
@@ -167,7 +167,7 @@ class _Search:
                     yield frequencies
 
     def count(self, programs: int) -> None:
-        """Count linear programs that were solved for the last set."""
+        """Add the number of linear programs that were solved for the last set to the totals of the search."""
         self.programs += programs
         self.entries += programs * num_entries(len(self.word.symbols), self.word.period, self.reached)
 

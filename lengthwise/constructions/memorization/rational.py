@@ -71,7 +71,7 @@ class RationalMemorization(NamedTuple):
 
     @property
     def dimension(self) -> int:
-        """Return the dimension, which is the sum of Euler's phi(j) over the orders j."""
+        """Return the dimension of the generator, which is the sum of Euler's phi(j) over the orders j in `orders`."""
         return self.generator.dimension
 
 

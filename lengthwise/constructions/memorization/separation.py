@@ -138,8 +138,9 @@ class WidestMargin(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Return sum_k |V_k| (`widest_margin`), the inverse of the margin for states of norm 1.
+        """Return sum_k |V_k|, the inverse of the margin for states of norm 1.
 
+        Here V_k are the differences of weights on block k of the state between all pairs of symbols (`widest_margin`).
         For more than two symbols, the inverse of the cost is only a lower bound on the margin.
         """
         return float(self.norms.sum())

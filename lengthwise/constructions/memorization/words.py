@@ -28,7 +28,7 @@ class Word(NamedTuple):
 
     @property
     def period(self) -> int:
-        """Return p, the number of letters."""
+        """Return the period p, the number of letters of the word."""
         return len(self.letters)
 
     @property

@@ -29,7 +29,7 @@ class ScoreBias(PositionEncoding):
 
     @abstractmethod
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
-        """Return b_h(i, j) for pairs of positions i >= j, by definition."""
+        """Return the bias b_h(i, j) of each head h for pairs of positions i >= j, by definition."""
 
     def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
         """Return the biases of queries `stop` - 1 ... `start`, last first, with keys 0 ... `stop` - 1.
@@ -52,7 +52,7 @@ class DistanceBias(ScoreBias):
 
     @abstractmethod
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
-        """Return b_h(n) for distances n >= 0."""
+        """Return the bias b_h(n) of each head h for distances n >= 0."""
 
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         return self.by_distance(query - key)

@@ -49,7 +49,7 @@ class FIRE(PositionEncoding):
 
 
 class FIREBias(ScoreBias):
-    """The biases of FIRE in one layer, which has its own f, c and l."""
+    """The biases of `FIRE` in one layer, which learns its own net f and its own numbers c and l."""
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__(sizes)
@@ -80,7 +80,7 @@ class FIREBias(ScoreBias):
 
     @property
     def limit_in_positions(self) -> Float[Tensor, ""]:
-        """Return the limit L = 512 |l|. Biases of queries at positions up to L depend on the distance alone."""
+        """Return the limit L = 512 |l|, where l is learned. Up to position L, biases depend only on the distance."""
         return (INITIAL_LIMIT * self.limit).abs()
 
     def _biases(self, distance: Int64[Tensor, "*N"], scale: Float[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:

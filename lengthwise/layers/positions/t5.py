@@ -42,7 +42,9 @@ class T5Bias(DistanceBias):
 
 
 def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
-    """Return the bucket of each distance n >= 0: n below 16, else 16 + floor(16 ln(n / 16) / ln(128 / 16)), at most 31.
+    """Return the bucket of each distance n >= 0.
+
+    The bucket is n if n < 16. Otherwise, it is 16 + floor(16 ln(n / 16) / ln(128 / 16)), but at most 31.
 
     Example:
         >>> t5_buckets(torch.tensor([0, 15, 16, 18, 19, 112, 113, 10_000]))

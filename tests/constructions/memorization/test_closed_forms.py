@@ -69,7 +69,7 @@ def test_arcs_are_refused_where_less_suffices() -> None:
     begin(is_checked=False)  # the annotations reject the wrong type before the function can
     with pytest.raises(ValueError, match=r"zeros: expected a whole number of at least 1, got 1\.5"):
         rotation(1.5, 2)  # type: ignore[arg-type]  # the argument is wrong on purpose
-    with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; for \(01\)\^\+, use one dimension"):
+    with pytest.raises(ValueError, match=r"expected a period zeros \+ ones of at least 3, got 2; call simplex"):
         complex_rotation(1, 1)
 
 
