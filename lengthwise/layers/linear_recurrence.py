@@ -62,14 +62,17 @@ class _DiagonalLayer(RecurrentLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw B and C from complex normals with variances that keep the size of features, and draw D from N(0, 1)."""
+        """Draw the complex matrices B and C from normal distributions, and the skip weights D from N(0, 1).
+
+        The variances of B and C are such that features keep their size.
+        """
         nn.init.normal_(self.b, std=(2 * self.b.shape[1]) ** -0.5, generator=generator)
         nn.init.normal_(self.c, std=(2 * self.num_states) ** -0.5, generator=generator)
         nn.init.normal_(self.d, generator=generator)
 
     @abstractmethod
     def discrete(self) -> tuple[Tensor, Tensor]:
-        """Return the diagonal a, and the factors by which the rows of B are multiplied."""
+        """Return the diagonal a of the recurrence, and the factors by which the rows of B are multiplied."""
 
     def forward(self, features: Features, state: State) -> tuple[Features, State]:
         if torch.compiler.is_exporting():
@@ -112,7 +115,7 @@ class LRULayer(_DiagonalLayer):
         self.log_gain = nn.Parameter(torch.empty(d_state))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw eigenvalues uniformly from the ring 0.9 < |a| < 0.999."""
+        """Draw the eigenvalues a uniformly from the ring 0.9 < |a| < 0.999."""
         super().reset_parameters(generator)
         nn.init.uniform_(self.nu, 0.9**2, 0.999**2, generator=generator)
         nn.init.uniform_(self.theta, 1e-3, 2 * math.pi, generator=generator)

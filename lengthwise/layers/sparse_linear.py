@@ -65,7 +65,10 @@ class PDSSMLayer(TabledLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw M_k from N(0, 1 / N), B from N(0, 1 / (2 N)), d from N(0, 1 / D), and other maps as torch does."""
+        """Draw the matrices M_k from N(0, 1 / N) for N states, and most other maps as torch does.
+
+        The input matrix B is drawn from N(0, 1 / (2 N)), and the skip weights d from N(0, 1 / D) for width D.
+        """
         draw_linears(self, generator)
         nn.init.normal_(self.dictionary, std=self.num_states**-0.5, generator=generator)
         nn.init.normal_(self.d, std=len(self.d) ** -0.5, generator=generator)
@@ -82,7 +85,7 @@ class PDSSMLayer(TabledLayer):
         return mixed
 
     def factors(self, features: Float[Tensor, "R D"]) -> Float[Tensor, "R N F"] | None:
-        """Return the diagonals D(u), or None if D is the identity."""
+        """Return the diagonal D(u) of the transition for each feature vector u, or None if D is the identity."""
         if self.phase_map is None:
             return None
         unit = _unit_complex(self.phase_map(features))

@@ -96,7 +96,10 @@ class _Channels(RecurrentLayer):
         """Return the initial eigenvalues of every channel, [P / 2]."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set the eigenvalues; draw log-uniform steps, C from complex normals of variance 1, and D from N(0, 1)."""
+        """Set the eigenvalues, and draw log-uniform steps.
+
+        Complex output weights C and real skip weights D are normal with variance 1.
+        """
         start = self.starting_eigenvalues()
         with torch.no_grad():
             self.log_decay.copy_((-start.real).log().expand_as(self.log_decay))

@@ -32,7 +32,7 @@ class LoopScales(nn.Module, ABC):
 
     @abstractmethod
     def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
-        """Return the gains minus 1, then the gates minus their value at the start of training (0 or 1), of R loops."""
+        """Return, for R loops, the gains minus 1, then the gates minus their initial value (0 or 1)."""
 
     def forward(self, num_loops: int) -> list[Scales]:
         """Return the gains and gates of each loop; all loops are computed at once."""

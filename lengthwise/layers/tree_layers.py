@@ -155,7 +155,7 @@ class MergeLayer(TreeAttentionLayer):
 
 
 class TwoNormLayer(TreeAttentionLayer):
-    """The common parts of the published layers: two LayerNorms with gains and biases."""
+    """The common parts of `PreNormLayer` and `PostNormLayer`: two LayerNorms with gains and biases."""
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
         super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, hidden=hidden)

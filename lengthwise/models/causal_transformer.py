@@ -35,7 +35,7 @@ IMPLIED = ("sinusoidal", "learned")
 
 
 class EncodingsOfSize(Sequence[str]):
-    """The names of the encodings whose size a setting determines, including encodings that are registered later."""
+    """The names of the position encodings whose size a setting determines, including encodings registered later."""
 
     def __init__(self, setting: Literal["learned_positions", "position_range"]) -> None:
         self.setting = setting

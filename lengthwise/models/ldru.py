@@ -79,7 +79,7 @@ class LDRU(SymbolTree):
 
     @property
     def tree(self) -> Tree:
-        """Return the leaves and the layer of the tree; the pad's leaf is zeros."""
+        """Return the leaves and the layer of the tree; the leaf of the pad is a vector of zeros."""
         normed = self.leaf_norm(self.embedding.weight)
         leaves = normed + self.leaf_feed_forward(normed, F.relu)
         return Tree(torch.cat([torch.zeros_like(leaves[:1]), leaves]), [self.layer], 2)

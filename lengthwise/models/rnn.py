@@ -60,12 +60,12 @@ class RNN(HasHiddenMatrices, BoundsSteps, SymbolModel, RecurrentModel):
 
     @property
     def hidden_weight(self) -> nn.Parameter:
-        """Return the recurrent matrix W_h, of shape [D, D]."""
+        """Return the recurrent matrix W_h, of shape [D, D] for a state of width D."""
         return self.recurrence.get_parameter("weight_hh_l0")
 
     @property
     def input_weight(self) -> nn.Parameter:
-        """Return the input matrix W_x, of shape [D, V]."""
+        """Return the input matrix W_x, of shape [D, V] for a state of width D and V symbols."""
         return self.recurrence.get_parameter("weight_ih_l0")
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:

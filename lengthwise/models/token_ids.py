@@ -37,7 +37,7 @@ class TokenIds(nn.Module):
 
     @property
     def num_before(self) -> int:
-        """Return the number of tokens before each string: 1, or 0 without a token that begins it."""
+        """Return the number of tokens before the first symbol of a string: 0 if `begin` is None, else 1."""
         return 0 if self.begin is None else 1
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B N"]:
@@ -50,7 +50,7 @@ class TokenIds(nn.Module):
         return outputs[:, self.num_before :]
 
     def describe(self) -> str:
-        """Return a text that identifies the ids, or "" if symbol v is token v and nothing begins a string."""
+        """Return a text that identifies the token ids, or "" if symbol v is token v and no token begins a string."""
         if self.begin is None and self.listed == list(range(self.num_symbols)):
             return ""
         listed = ", ".join(map(str, self.listed))

@@ -140,7 +140,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
     @property
     def matches_config(self) -> bool:
-        """Return whether the parts still match the configuration; a user may have replaced a module."""
+        """Return whether the parts of the net still match its configuration; a user may have replaced a module."""
         return type(self.core) in CORES and describe_parts(self.embedding, self.core, self.readout[1]) == self.config
 
     def check_parts(self) -> None:

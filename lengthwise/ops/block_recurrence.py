@@ -156,7 +156,7 @@ def _adjoint(transitions: Tensor, states: Tensor) -> Tensor:
 
 
 def applied(a: Tensor, x: Tensor) -> Tensor:
-    """Return A x. A is a diagonal if it has as many dimensions as x, else a matrix."""
+    """Return A x, where the tensor A contains diagonals if it has as many dimensions as x, else matrices."""
     return a * x if a.ndim == x.ndim else (a @ x.unsqueeze(-1)).squeeze(-1)
 
 

@@ -165,7 +165,7 @@ class Intervals:
         return self.monotone(torch.sigmoid)
 
     def relu(self) -> "Intervals":
-        """Return max(0, x), without slack because float32 computes it exactly."""
+        """Return the intervals of max(0, x); their ends are not widened, because float32 computes max(0, x) exactly."""
         return Intervals(self.low.clamp(min=0), self.high.clamp(min=0))
 
     def mixed(self, other: "Intervals", share: "Intervals") -> "Intervals":

@@ -43,7 +43,7 @@ Maps = Float[Tensor, "_ D"]
 
 
 def merge_by_definition(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
-    """Return the merged state of each window, by the formulas of this module."""
+    """Return the merged state of each window, by the formulas in the docstring of `lengthwise.ops.merge`."""
     gain, query, key_value, output, bias, *blocks = weights
     parts = (gain * (states if windows is None else states[windows]).flip(0)).tanh()  # newest first
     by_head = (-1, len(bias), len(gain) // len(bias))

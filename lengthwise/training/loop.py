@@ -135,7 +135,7 @@ class TrainingState:
         return dict(self.model.named_parameters()) | self.head_parameters
 
     def is_over(self, recipe: Recipe) -> bool:
-        """Return whether no step remains."""
+        """Return whether training is over, by the steps that are done and by the loss."""
         return recipe.is_over(self.step, self.solved_at, self.best_at)
 
     def load_final_weights(self) -> None:

@@ -24,7 +24,7 @@ TIMEOUT = timedelta(minutes=30)
 
 
 class StepLosses(nn.Module):
-    """`step_loss` as a module for torch's wrappers, which share gradients in the backward pass of this loss."""
+    """`step_loss` as a module, so that torch can wrap it and share its gradients between processes."""
 
     def __init__(self, model: SequenceModel, head: StateHead | None, ranks: Ranks) -> None:
         super().__init__()

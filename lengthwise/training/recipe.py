@@ -291,7 +291,9 @@ class Recipe(Description):
         return self
 
     def scheduled(self, step: int, solved_at: int | None = None) -> int:
-        """Return the position in the schedule after `step` steps, if the task was solved after `solved_at` steps.
+        """Return the position in the schedule after `step` steps.
+
+        The task was solved after `solved_at` steps (None: not yet).
 
         Example:
             >>> recipe = Recipe(steps=1_000, pace=PaceRecipe(contract_steps=200, contract_after=0.5))
@@ -306,7 +308,10 @@ class Recipe(Description):
         return begin + (self.steps - begin) * (step - solved_at) // self.pace.contract_steps
 
     def is_over(self, step: int, solved_at: int | None = None, best_at: int = 0) -> bool:
-        """Return whether training ends after `step` steps, if the loss last fell by a tenth after `best_at` steps."""
+        """Return whether training ends after `step` steps.
+
+        The task was solved after `solved_at` steps (None: not yet). The loss last fell by a tenth after `best_at` steps.
+        """
         if self.pace is None:
             return step >= self.steps
         if solved_at is None:

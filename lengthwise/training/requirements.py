@@ -81,7 +81,7 @@ def check_trainable(model: SequenceModel) -> None:
 
 
 def check_gradients(parameters: Mapping[str, nn.Parameter]) -> None:
-    """Raise a ValueError if a gradient is sparse, as `F.embedding(..., sparse=True)` in a `forward` makes it."""
+    """Raise a ValueError if a gradient is sparse, for example from `F.embedding(..., sparse=True)` in `forward`."""
     for name, parameter in parameters.items():
         if parameter.grad is not None and parameter.grad.layout != torch.strided:
             raise ValueError(

@@ -50,7 +50,7 @@ class StateHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_states, num_states))
 
     def loss(self, nodes: Nodes, maps: Maps, generator: torch.Generator) -> Float[Tensor, ""]:
-        """Return the mean cross-entropy over nodes and a random sample of the machine's states."""
+        """Return the mean cross-entropy of the logits, over all nodes and a random sample of the machine's states."""
         supervised = moved(torch.randperm(len(self.table), generator=generator)[:MAX_SUPERVISED_STATES], nodes.device)
         normed = F.layer_norm(nodes, nodes.shape[-1:])
         logits = F.linear(normed, self.weight[supervised].flatten(0, 1), self.bias[supervised].flatten())

@@ -153,7 +153,7 @@ class Walk(NamedTuple):
         return starts
 
     def units(self) -> list[Unit]:
-        """Return the units that update the walk's coordinates in each loop: four for each entry of `signs`."""
+        """Return the units that update the walk's coordinates in each loop: four units for each entry of `signs`."""
         top = 1 << len(self.moves)
         units = []
         for sign in self.signs:
