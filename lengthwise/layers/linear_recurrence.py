@@ -147,7 +147,8 @@ class S5Layer(_DiagonalLayer):
         check_sizes(d_state=d_state)
         if d_state % 2:
             raise ValueError(
-                f"d_state: expected an even number, got {d_state}; add 1, because eigenvalues come in conjugate pairs"
+                f"d_state: expected an even number, because eigenvalues come in conjugate pairs, got {d_state}; "
+                f"choose {d_state + 1}"
             )
         super().__init__(d_model=d_model, num_states=d_state // 2)
         self.log_decay = nn.Parameter(torch.empty(self.num_states))

@@ -90,7 +90,7 @@ class AcceptsVectors:
         if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[0] * inputs.shape[1]:
             raise ValueError(
                 f"inputs: expected shape [B, T, {input_dim}] with B and T of at least 1, got {list(inputs.shape)}; "
-                "sample inputs from the model's own task"
+                "give one or more sequences of such vectors"
             )
         if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
             raise ValueError(f"inputs: expected the model's dtype {own}, got {inputs.dtype}; convert the inputs")

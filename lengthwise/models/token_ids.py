@@ -60,7 +60,7 @@ class TokenIds(nn.Module):
 def check_tokens(name: str, tokens: object, count: int) -> list[int]:
     """Return token ids as a list; raise a ValueError unless there is at least one id and all ids are below `count`."""
     if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
-        raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give whole numbers")
+        raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give a list of whole numbers")
     if not tokens:
         raise ValueError(f"{name}: expected at least one token, got none; give one token for each class or symbol")
     if others := [token for token in tokens if not 0 <= token < count]:

@@ -142,8 +142,8 @@ def test_the_error_stays_below_the_bound(num_bins: int) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"largest": -1.0}, "largest: expected a norm of at least 0, got -1.0"),
-        ({"largest": float("nan")}, "largest: expected a norm of at least 0, got nan"),
+        ({"largest": -1.0}, "largest: expected a bound of at least 0 on the error's p-norm, got -1.0"),
+        ({"largest": float("nan")}, "largest: expected a bound of at least 0 on the error's p-norm, got nan"),
         ({"p": 0.5}, "p: expected at least 1, got 0.5; take p >= 1, because no smaller p defines a norm"),
     ],
 )

@@ -253,7 +253,11 @@ def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
         ("merge", {"weights": [ones(E)] * 4 + [2]}, "weights: expected tensors, got an int at index 4; make a tensor"),
         ("scan", {"elements": ones(B, T)}, "elements: expected a list or tuple of tensors, got one tensor; put"),
         ("scan", {"elements": 3}, "elements: expected a list or tuple of tensors, got an int; put the tensors into"),
-        ("scan", {"elements": (ones(T),)}, "elements: expected tensors of one length of at least 1 in dimension 1, "),
+        (
+            "scan",
+            {"elements": (ones(T),)},
+            "elements: expected tensors whose dimension 1 has the same size, which is not 0, ",
+        ),
         ("sparse_recurrence", {"mixtures": ones(K)}, "mixtures: expected shape [R, K], got [5]; reshape it to 2 axes"),
         ("sparse_recurrence", {"rows": ones(B, T)}, "rows: expected whole numbers (torch.int64), got torch.float32; "),
         ("sparse_recurrence", {"values": ones(K, P)}, "values: expected shape [5, 7, 2], got [5, 7]; give one vector"),

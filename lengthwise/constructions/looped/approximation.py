@@ -163,7 +163,9 @@ def error_bound(
     Differs from the source: the last term is explicit; the source gives only its order.
     """
     if not largest >= 0:
-        raise ValueError(f"largest: expected a norm of at least 0, got {largest}; give a bound on the error's norm")
+        raise ValueError(
+            f"largest: expected a bound of at least 0 on the error's p-norm, got {largest}; give such a bound"
+        )
     if not p >= 1:
         raise ValueError(f"p: expected at least 1, got {p}; take p >= 1, because no smaller p defines a norm")
     delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim

@@ -101,8 +101,8 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
         return None
     reached = f"{count:,} triangles with {len(known)} kinds of crossings"
     raise Undecided(
-        f"word: found neither a net that generates {word.text} nor a proof that none exists, on {reached}; take "
-        "another word"
+        f"word: found neither a net that generates {word.text} nor a proof that none exists, after a search of "
+        f"{reached}; take another word"
     )
 
 

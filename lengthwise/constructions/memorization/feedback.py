@@ -18,7 +18,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
         'abcdab'
     """
     if len(symbols) < 2 or len(set(symbols)) < len(symbols):
-        raise ValueError(f"symbols: expected two or more different symbols, got {symbols}; list each of them once")
+        raise ValueError(f"symbols: expected two or more different symbols, got {symbols}; list each symbol once")
     indices = np.arange(len(symbols))
     before = np.roll(indices, 1)
     return LinearGenerator(

@@ -101,7 +101,8 @@ def _check(generator: LinearGenerator) -> None:
         )
     if np.iscomplexobj(generator.hidden):
         raise ValueError(
-            "generator: expected real numbers, got complex numbers; give a generator that rotates a real plane instead"
+            "generator: expected real numbers, got complex numbers; give a real generator, such as one from rotation "
+            "or memorize"
         )
 
 

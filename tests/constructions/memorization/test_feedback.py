@@ -91,7 +91,9 @@ def test_bounds_of_contracting_nets_meet_for_all_words(longest: int) -> None:
 
 def test_the_plane_is_not_decided_by_too_few_triangles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lengthwise.constructions.memorization.contracting_plane.MAX_TRIANGLES", 5)
-    with pytest.raises(Undecided, match=r"that generates aaabbabb nor a proof that none exists, on 5 triangles"):
+    with pytest.raises(
+        Undecided, match=r"that generates aaabbabb nor a proof that none exists, after a search of 5 triangles"
+    ):
         contracting_plane(parse_word("aaabbabb"))
     assert contracting_dimension(parse_word("aaabbabb")) == FeedbackBounds(2, 3)
 
