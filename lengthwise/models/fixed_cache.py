@@ -29,7 +29,7 @@ class _Entry(NamedTuple):
 class FixedCache:
     """A ``DynamicCache`` as a list of tensors; all layers of the cache have convolutional and recurrent states.
 
-    `first` contains the tensors before any token, which are zero.
+    `first` contains the tensors of the cache before any token, which are zero.
     """
 
     def __init__(self, template: Any, argument: str) -> None:

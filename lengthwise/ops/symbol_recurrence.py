@@ -126,7 +126,7 @@ def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
 def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int64[Tensor, "B T N"]:
     """Return the index of the 1 in each block of all states; columns and first states must be one-hot vectors.
 
-    These states are the results of `symbol_recurrence` if its argument `values` is 0.
+    The states are the results of `symbol_recurrence` if its argument `values` is 0.
 
     Example:
         >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])

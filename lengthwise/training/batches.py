@@ -139,7 +139,7 @@ class Batches:
 
 @one_thread()
 def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *, seed: int) -> tuple[LengthPoint, ...]:
-    """Grade final answers on the first `MAX_SCORED` strings of the fixed training set, at each training length.
+    """Grade a model's final answers on the first `MAX_SCORED` strings of the fixed training set at each length.
 
     Raises:
         ValueError: the recipe has no fixed training set.

@@ -60,7 +60,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalized(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
-    """Bring all singular values near 1 (roughly into 0.7 ... 1.2), and keep the singular vectors.
+    """Bring all singular values of a matrix near 1 (roughly into 0.7 ... 1.2), and keep its singular vectors.
 
     This takes five steps of X <- a X + b (X X^T) X + c (X X^T)^2 X from X = matrix / |matrix|. The source chose the
     coefficients such that small singular values grow as fast as possible. A matrix of zeros stays zero.

@@ -101,7 +101,7 @@ def rank_errors(ranks: Ranks) -> Iterator[None]:
 def is_part(tensor: Tensor) -> bool:
     """Return whether a process has only a part of the tensor.
 
-    Such a tensor is a DTensor, but importing that class takes a second, so an attribute is checked.
+    Such a tensor is a DTensor, but importing that class takes a second, so an attribute is checked instead.
     """
     return hasattr(tensor, "full_tensor")
 

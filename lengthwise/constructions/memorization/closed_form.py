@@ -27,8 +27,8 @@ def arc_margin(zeros: int, period: int) -> float:
     """Return sin(pi a / p) sin(pi / p), the widest margin of a line that separates two arcs of a regular p-gon.
 
     Here p is `period`, and a is `zeros`. The p corners are the states of the generator of 0^a 1^(p-a) (`rotation`), and
-    have norm 1. The answer is 0 at a consecutive corners, and 1 at the other corners. The margin is the distance from
-    the line to the nearest corner.
+    have norm 1. The answer is 0 at `zeros` consecutive corners, and 1 at all other corners. The margin is the distance
+    from the line to the nearest corner.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)

@@ -86,8 +86,8 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
 def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
     """Return a certificate for every maximal set of frequencies whose dimension is below `memorization.lower`.
 
-    A certificate for a set also covers all its subsets. For a rational W_h, the sets are those that `sets_of_orders`
-    gives.
+    A certificate for a set also covers all its subsets. For a rational W_h, there is instead a certificate for
+    each set that `sets_of_orders` gives below this dimension.
 
     Raises:
         ValueError: there are more than 10,000 maximal sets.
@@ -131,7 +131,8 @@ def maximal_sets(period: int, below: int) -> list[Frequencies]:
     """Return every set of frequencies whose dimension is less than `below`, and which is not part of another such set.
 
     For period p, the frequency p / 2 adds one dimension to a set, and any other frequency adds two. So all sets of
-    dimension `below` - 1 are maximal. A set of dimension `below` - 2 is maximal if it contains p / 2 or p is odd.
+    dimension `below` - 1 are maximal. A set of dimension `below` - 2 is maximal if p is odd, or if the set contains
+    p / 2.
 
     Example:
         >>> maximal_sets(6, 4), maximal_sets(5, 4)

@@ -91,9 +91,10 @@ class Bounds(NamedTuple):
     alternations: Int64[np.ndarray, " U"]
 
     def exclude(self, frequencies: Frequencies) -> bool:
-        """Return whether two symbols alternate too often, at some stride (`Bounds`), for logits with these frequencies.
+        """Return whether `Bounds` exclude that logits with these frequencies generate the word.
 
-        A difference of logits is a trigonometric polynomial, which has at most 2 m zeros if its degree is m.
+        At some stride, two symbols then alternate more often than the difference of their logits can have zeros. This
+        difference is a trigonometric polynomial, which has at most 2 m zeros if its degree is m.
         """
         return bool((self.alternations > 2 * self.degrees[:, frequencies].max(1)).any())
 
