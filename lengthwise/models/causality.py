@@ -129,7 +129,8 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
 def is_close(one: Tensor, another: Tensor, *, relative: float = 0.0) -> bool:
     """Return whether the numbers of two tensors differ by at most a fraction of max(1, a).
 
-    Here a is the largest absolute value of the finite numbers in `one`. The fraction is `relative`, but at least `ROUNDING` units in the last place. NaN equals NaN.
+    Here a is the largest absolute value of the finite numbers in `one`. The fraction is `relative`, but at least
+    `ROUNDING` units in the last place. NaN equals NaN.
     """
     fraction = max(relative, ROUNDING * torch.finfo(one.dtype).eps)
     limit = fraction * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))
