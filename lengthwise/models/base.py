@@ -84,7 +84,7 @@ class SequenceModel(nn.Module, ABC):
 
     It is built as ``Model(config, vocab_size=..., num_classes=..., generator=...)`` and draws its parameters from
     `generator`. The module `readout` turns hidden states into logits. If the user chooses no preset, `default_preset`
-    names the recipe for training, and `default_goal_preset` names the recipe for training until a goal is reached. A
+    names the preset for training, and `default_goal_preset` names the preset for training until a goal is reached. A
     model needs `default_goal_preset` only if the `goals` of several presets contain the model's name. Abilities that
     only some models have are classes in `lengthwise.models.capabilities`. A model lists these classes before
     `SequenceModel` among its bases.

@@ -24,7 +24,7 @@ MAX_LEVELS = 32
 class RegularGPTLMConfig(ModelConfig):
     """Sizes of a RegularGPT for language: width D, heads H (a divisor of D), chunk size C, thickness K.
 
-    - `depth`: with `"prefix"`, each position is answered after the number of levels for a string that ends there. With
+    - `depth`: with `"prefix"`, each position is answered after as many levels as a string that ends there has. With
       `"input"`, all positions are answered after the levels of the whole input, so answers depend on the length of the
       input. The answer at the last position is the same with both values.
     - `max_levels`: the largest number of levels at any length; None means no limit.
@@ -70,8 +70,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
 
     An input of T symbols has max(1, ceil(log_C T)) levels. The layers are GPT-2's. Only the offsets r, which are biases
     of attention scores, distinguish positions. A window that begins before the first position has fewer than C states,
-    as in the mask of eq. (1). In `regular-gpt`, such a window contains pads. Read-in and read-out share a table
-    (`TiedReadout`).
+    as in the mask of eq. (1) of the paper. In `regular-gpt`, such a window contains pads. Read-in and read-out share a
+    table (`TiedReadout`).
 
     After training, `with_max_levels` returns the model with another number of levels.
 

@@ -47,7 +47,7 @@ def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) ->
     """Put one run of pads in front of all strings; the number of pads is log-uniform, at least 1 and below `maximum`.
 
     Let C be the size of a tree's chunks. If a string is a little longer than C^l, its tree contains pads that were
-    merged l times. Without such pads in training, a net may be right at length 16,384 and at chance at 10,000.
+    merged l times. Without such pads in training, a net may be right at length 16,384 and at chance at length 10,000.
     The pads are cheap: a tree model that merges pads computes only one merge of pads per level.
     """
     # The number is log-uniform, so that pads of every depth of merging are about equally frequent.

@@ -18,8 +18,9 @@ class Muon(torch.optim.Optimizer):
     the update is u = g + m (b - g). In small nets that apply one layer many times, a few directions dominate the
     gradient. An orthogonalized update moves equally far in all directions.
 
-    Below `MIN_NORM` an update shrinks with |u|. Otherwise the update would be as large for a gradient of 1e-7 as for a
-    gradient of 1. A net whose loss is 0 would then follow the rounding errors of its gradient until it fails.
+    If |u| is below `MIN_NORM`, the step shrinks in proportion to |u|. Without this rule, the step would be as large for
+    a gradient of 1e-7 as for a gradient of 1. A net whose loss is 0 would then follow the rounding errors of its
+    gradient until it fails.
 
     Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
     Differs from `torch.optim.Muon` for updates below `MIN_NORM`, and in the number type: `torch.optim.Muon` iterates in

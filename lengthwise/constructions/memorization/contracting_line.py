@@ -27,8 +27,9 @@ def contracting_rate(word: Word) -> Fraction | None:
     word is therefore generated iff the S_i with answer 1 are all above, or all below, the S_i with answer 0.
 
     Let p be the period of the word. Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree at most p - 1. A
-    difference of two S_i keeps its sign between its roots, which Sturm's theorem counts in exact arithmetic. Ends of
-    intervals need no test: if all differences have one sign at an end, they also have this sign nearby.
+    difference of two S_i keeps its sign between its roots, which Sturm's theorem counts in exact arithmetic. The ends
+    of searched intervals of a need no test: if all differences have one sign at an end, they also have this sign
+    nearby.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.

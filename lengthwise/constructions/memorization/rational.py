@@ -78,9 +78,9 @@ class RationalMemorization(NamedTuple):
 def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: int = BUDGET) -> RationalMemorization:
     """Return the smallest generator of ``(text)^+`` without feedback and with a rational W_h.
 
-    W_h, W_y and h_1 are as in `LinearGenerator`. Sets J of divisors are tried in order of dimension. W_h is
-    block-diagonal with the companion matrices of the cyclotomic polynomials Phi_j, and h_1 is the sum of the first unit
-    vectors of all blocks. W_y is rounded to integers that give every letter a positive margin, so no step of the
+    W_h, W_y and h_1 are as in `LinearGenerator`. Sets J of divisors of the period are tried in order of dimension. W_h
+    is block-diagonal with the companion matrices of the cyclotomic polynomials Phi_j, and h_1 is the sum of the first
+    unit vectors of all blocks. W_y is rounded to integers that give every letter a positive margin, so no step of the
     generator rounds anything. If the period has too many divisors, the budget ends, or linear programs become too
     large, the generator is `simplex`. The orders of its eigenvalues are all divisors of the period except 1.
 
