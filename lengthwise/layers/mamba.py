@@ -124,7 +124,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         return self.step_map.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw as in `SelectiveLayer`; the rates of a channel become -1, -2, ..., -P, and the factors d become 1."""
+        """Draw as in `SelectiveLayer`; the P rates of a channel become -1, ..., -P, and the factors d of x become 1."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.copy_(torch.arange(1.0, self.d_state + 1).log()[:, None].expand_as(self.log_rate))

@@ -207,7 +207,7 @@ class _SparseRecurrence(torch.autograd.Function):
 
 
 class RowSums:
-    """Sums over all positions that use the same row of the tables; `rows` is [T, B], flattened."""
+    """Sums over all positions that use the same table row; `rows` has the row of each position, [T, B] flattened."""
 
     def __init__(self, rows: Int64[Tensor, " P"], num_rows: int) -> None:
         self.rows, self.num_rows = rows, num_rows
