@@ -11,7 +11,7 @@ from lengthwise.analysis.states import BlockStates
 
 
 class PrincipalComponents(NamedTuple):
-    """Coordinates on the axes of largest variance, and the fraction of the total variance along each axis."""
+    """Coordinates of states on the axes of largest variance, and the fraction of the total variance on each axis."""
 
     points: Float[Tensor, "N P"]
     shares: Float[Tensor, " P"]

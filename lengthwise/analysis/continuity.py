@@ -315,5 +315,6 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
         raise ValueError(f"p: expected at least 1, got {p}; choose a larger p, so that the p-norm is a norm")
     if kind == "contextual" and len(low) < 2:
         raise ValueError(
-            "domain: expected at least 2 tokens for a context, got 1; the contextual modulus of a single token is 0"
+            "domain: expected at least 2 tokens for a contextual modulus, got 1; choose a domain of more tokens, or "
+            "another kind"
         )

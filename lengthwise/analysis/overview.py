@@ -35,7 +35,7 @@ MAX_LENGTH = 10_000
 
 
 class Analysis(NamedTuple):
-    """The results of all analyses on the strings `inputs`; clusters are counted at `distance`."""
+    """The results of all analyses on the strings `inputs`; clusters of states are counted at distance `distance`."""
 
     inputs: Int64[Tensor, "B T"]
     num_right: int

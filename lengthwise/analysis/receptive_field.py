@@ -63,7 +63,7 @@ def _gradient_norms(
     embedded = embedded.detach().requires_grad_()
     logits = answer(embedded)
     if logits.shape[1] < 2:
-        raise ValueError("answer: expected logits of at least 2 classes, got 1; a constant answer depends on nothing")
+        raise ValueError("answer: expected logits of at least 2 classes, got 1; choose a model with more classes")
     is_target = F.one_hot(targets, logits.shape[1]).bool()
     log_odds = logits[is_target] - logits.masked_fill(is_target, -torch.inf).logsumexp(1)
     (gradient,) = torch.autograd.grad(log_odds.sum(), embedded)
@@ -127,12 +127,12 @@ class FlipPoint(NamedTuple):
 
     @property
     def changed(self) -> float:
-        """Return the fraction of strings whose answer changed."""
+        """Return the fraction of strings for which the model's answer changed."""
         return self.num_changed / self.num_strings
 
     @property
     def expected(self) -> float:
-        """Return the fraction of strings whose correct answer changed."""
+        """Return the fraction of strings for which the correct answer changed."""
         return self.num_expected / self.num_strings
 
     @property

@@ -34,7 +34,7 @@ class BlockStates(NamedTuple):
 
     @property
     def num_levels(self) -> int:
-        """Return the highest level."""
+        """Return the number of levels, which is the highest level of a node."""
         return int(self.levels.max())
 
     @property
@@ -43,13 +43,13 @@ class BlockStates(NamedTuple):
         return [spelled(word, self.monoid.symbols) or "ε" for word in self.monoid.words]
 
     def at_level(self, level: int) -> "BlockStates":
-        """Return the rows of one level."""
+        """Return the states of one level's nodes, with their windows' elements."""
         return self._keep(self.levels == level)
 
     def subsample(self, max_states: int, generator: torch.Generator) -> "BlockStates":
-        """Draw at most `max_states` rows of each level.
+        """Draw at most `max_states` states of each level.
 
-        Each level has about `chunk_size` times as many rows as the level above.
+        Each level has about `chunk_size` times as many states as the level above.
 
         Raises:
             ValueError: `max_states` is below 1.
@@ -120,8 +120,8 @@ def window_elements(
     """
     if not strings.size or strings.min() < 0 or strings.max() >= len(monoid.symbols):
         raise ValueError(
-            f"strings: expected at least one symbol each, ids 0..{len(monoid.symbols) - 1}, got shape {strings.shape}; "
-            f"encode strings over {monoid.symbols!r}"
+            f"strings: expected strings of one symbol or more with ids 0..{len(monoid.symbols) - 1}, got shape "
+            f"{strings.shape}, or another id; encode strings over {monoid.symbols!r}"
         )
     nodes = monoid.generators[strings]
     levels: list[np.ndarray] = []

@@ -19,9 +19,9 @@ from lengthwise.text.language import LanguageTask
 
 
 class TextField(NamedTuple):
-    """The fraction of the gradient at each position and all later positions, in chunks of `length` tokens.
+    """For each position in chunks of `length` tokens, the fraction of the gradient at this and all later positions.
 
-    The last token of each chunk is predicted.
+    The gradient belongs to the prediction of the chunk's last token (`cumulative_field`).
     """
 
     length: int

@@ -201,7 +201,7 @@ def parse_json(text: bytes, what: str) -> Any:
 
 
 def mapping(value: Any, what: str, required: Iterable[str], optional: Iterable[str] = ()) -> Content:
-    """Return an object that has all required keys; all its other keys must be among the optional keys."""
+    """Return a JSON object; reject it if a required key is missing, or if a key is neither required nor optional."""
     demand(type(value) is dict and all(type(name) is str for name in value), f"expected an object as {what}")
     known, needed = {*required, *optional}, [*required]
     for name in value:
@@ -212,13 +212,13 @@ def mapping(value: Any, what: str, required: Iterable[str], optional: Iterable[s
 
 
 def whole(value: Any, what: str, low: int, high: int) -> int:
-    """Return an integer in a range; neither True nor 1.0 is an integer."""
+    """Return a JSON value; reject anything but an integer from `low` to `high` (True and 1.0 are rejected)."""
     demand(type(value) is int and low <= value <= high, f"expected {what} in {low}..{high}, got {value!r:.60}")
     return int(value)
 
 
 def texts(value: Any, what: str) -> list[str]:
-    """Return a list of distinct texts that are not empty."""
+    """Return a JSON value; reject anything but a nonempty list of distinct, nonempty texts."""
     are_texts = type(value) is list and all(type(one) is str and one for one in value)
     demand(are_texts and 0 < len(value) <= MAX_SIZE, f"expected a list of names as {what}")
     demand(len(set(value)) == len(value), f"expected distinct {what}, got one of them twice")
@@ -345,7 +345,7 @@ DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8
 
 
 class Layout(NamedTuple):
-    """The type, shape and span of bytes of a tensor."""
+    """A tensor's type and shape, and the span of its bytes in a proof file."""
 
     dtype: str
     shape: list[int]
@@ -371,7 +371,7 @@ def layout_of(what: str, entry: Any, num_bytes: int) -> Layout:
 
 
 def tensor_of(what: str, layout: Layout, body: memoryview) -> Array:
-    """Return a tensor of finite numbers."""
+    """Return a tensor of a proof file; reject infinite numbers and NaN."""
     array = np.frombuffer(body[layout.first : layout.last], DTYPES[layout.dtype]).reshape(layout.shape)
     # No bound holds for infinity or NaN: 0 times either of them is NaN.
     demand(layout.dtype == "I64" or np.isfinite(array).all(), f"{what}: expected finite numbers")
@@ -760,7 +760,7 @@ class Form(NamedTuple):
 
     @property
     def size(self) -> Array:
-        """Return the largest absolute value of each number."""
+        """Return the largest absolute value that each number of this form may have."""
         return np.abs(self.center) + self.radius
 
     @property
@@ -780,7 +780,7 @@ class Form(NamedTuple):
 
     @property
     def digits(self) -> float:
-        """Return how many binary digits after the point the numbers need; infinity if they are not known exactly."""
+        """Return how many binary digits this form's numbers need after the point; infinity for inexact numbers."""
         return math.inf if self.radius.any() else binary_digits(self.center)
 
     def rounded(self, size: Array, units: int, digits: float = math.inf) -> "Form":
@@ -909,7 +909,7 @@ class Form(NamedTuple):
         )
 
     def or_narrower(self, other: "Form") -> "Form":
-        """Return, for each number, the narrower of two sound bounds."""
+        """Return this form; for each number whose bounds are narrower in `other`, use the bounds of `other`."""
         count = max(len(self.slope), len(other.slope))
         # Both bounds contain the true number, so each number may take either bound. NaN is not a bound.
         is_other = (other.radius < self.radius) | np.isnan(self.radius)
@@ -939,7 +939,7 @@ MAX_DIGITS = 24
 
 
 def binary_digits(numbers: Array) -> float:
-    """Return the number of binary digits after the point that the numbers need; infinity above `MAX_DIGITS`."""
+    """Return how many binary digits the numbers need after the point; infinity if more than `MAX_DIGITS`."""
     # A product with a power of two and a remainder by 1 are exact in float64, so no tolerance is needed. A product that
     # overflows gives NaN, which counts as a remainder.
     if (numbers * 2.0**MAX_DIGITS % 1).any():
@@ -1150,14 +1150,14 @@ def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) 
 
 
 def machine_shapes(net: Net, count: int) -> Shapes:
-    """Return the shapes of a machine that reads symbol by symbol."""
+    """Return the shapes of the arrays that describe a machine that reads symbol by symbol."""
     return {"table": (count, net.num_symbols), "start": (), "outputs": (count,)}
 
 
 def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
-    """Demand exactly the sets with these names and shapes.
+    """Demand that a proof file has exactly the sets with these names and shapes.
 
-    Tables must contain classes. Outputs must be answers or `IGNORE`.
+    Each entry of the machine's table must be a class of the machine. Each output must be an answer or `IGNORE`.
     """
     demand(
         sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
@@ -1275,7 +1275,7 @@ def num_parameters(net: Net) -> int:
 def inputs_of_merges(net: Net) -> tuple[int, int]:
     """Return the number of inputs of the forms that `merged` returns, and the number of hidden units of one block.
 
-    Each axis of each part has an input. So has each rest that `merged` turns into inputs: of the parts after tanh, of
+    Each axis of each part has an input. `merged` also turns rests into inputs: the rests of the parts after tanh, of
     attention, and of the norm and the hidden layer in both blocks.
     """
     width, chunk = net.settings["d_model"], net.settings["chunk_size"]
@@ -1492,7 +1492,7 @@ def step_numbers(net: Net) -> int:
 
 
 def state_width(net: Net) -> int:
-    """Return how many numbers a state contains."""
+    """Return how many numbers a state of the net contains."""
     if net.name == "wrapped":
         return int(net.settings["hidden_size"] * net.settings["num_layers"] * (1 + (net.settings["core"] == "lstm")))
     demand(net.name in NUM_GATES, "expected boxes of an rnn, gru, lstm or wrapped net")
@@ -1556,7 +1556,7 @@ def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def joined(parts: list[Form]) -> Form:
-    """Return the forms as intervals, one after another along the last axis."""
+    """Return one form of intervals that contains the given forms, one after another along the last axis."""
     rows = max(len(part.center) for part in parts)
     wide = [
         part.each(lambda a: np.broadcast_to(a, (*a.shape[:-2], rows, a.shape[-1]))) for part in map(as_intervals, parts)
@@ -1576,7 +1576,7 @@ def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content
     """Return the next output h' = o tanh(c') and content c' = f c + i g of an LSTM cell.
 
     Here x is the cell's input, h its output and c its content. The gates are `i, f, o = sigmoid(W x + U h + b)`, and `g
-    = tanh(W x + U h + b)`. Each of them has weights of its own.
+    = tanh(W x + U h + b)`. Each of i, f, o and g has its own W, U and b.
     """
     size = hidden.center.shape[-1]
     # The forms of x and h share no inputs (see `Form`), and the image of an increasing function depends on the ends
@@ -1593,7 +1593,7 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     """Return the next state h' = (1 - z) n + z h of a GRU cell.
 
     Here x is the cell's input and h its state. The gates are `r, z = sigmoid(W x + U h + b)`, and `n = tanh(W x + b + r
-    (U h + b))`. Each of them has weights of its own.
+    (U h + b))`. Each of r, z and n has its own W, U and biases.
     """
     size = hidden.center.shape[-1]
     gates, last = slice(0, 2 * size), slice(2 * size, None)
@@ -1977,7 +1977,10 @@ class LayerBounds(NamedTuple):
 
 
 def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerBounds:
-    """Return the file's bounds on masses in layer i; demand that the bounds are in range."""
+    """Return the file's bounds on attention masses in layer i.
+
+    Each bound must be between 0 and 1, and no positive lower bound may be below 1e-17.
+    """
     low, high = (sets[name] for name in names_of_bounds(i, num_layers))
     demand((low >= 0).all() and (high <= 1).all(), "expected masses between 0 and 1")
     # A lower bound between 0 and 1e-17, times an exponential of at least `MIN_EXPONENTIAL`, may underflow to 0. Then
@@ -2042,7 +2045,7 @@ def query_key_value(net: Net, i: int, inputs: Form) -> Form:
 
 
 def of_kind(form: Form, kind: int, axis: int) -> Form:
-    """Return the part of a form that belongs to one kind of position; the given axis keeps length 1."""
+    """Return the part of a form for one kind of position: one index of `axis`, which then has length 1."""
     return form.each(lambda a: np.take(a, [kind], axis))
 
 
@@ -2218,7 +2221,7 @@ def fire_biases(net: Net, i: int, distances: Array) -> Form:
 def fire_limit(net: Net, i: int) -> float:
     """Return FIRE's limit L = |512 l|, where l is layer i's tensor `limit`.
 
-    Unless L overflows, it is exact, because 512 is a power of two.
+    L is exact unless the product overflows, because 512 is a power of two.
     """
     return abs(512 * float(net.weights[f"read_in.positions.layers.{i}.limit"]))
 

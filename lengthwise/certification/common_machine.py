@@ -67,7 +67,7 @@ class Description(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The highest level at which one machine describes both nets, and its evidence. `Equality` explains the fields."""
+    """The highest level at which one machine describes two nets, and its evidence (fields as in `Equality`)."""
 
     level: Level = "tested"
     up_to: int | None = None

@@ -159,9 +159,9 @@ class _Reduction:
                 return
 
     def remove_window(self) -> bool:
-        """Leave out the largest tried window of symbols without which the answer is still wrong.
+        """Remove a window of symbols from the string if the answer is still wrong without it; try large windows first.
 
-        Return whether there is such a window.
+        Return whether a window was removed.
         """
         # Large windows come first, because one success halves the string, and so halves all later work.
         for size in (len(self.string) >> halvings for halvings in range(1, len(self.string).bit_length())):

@@ -53,7 +53,7 @@ class Pair(NamedTuple):
 
     @property
     def nets(self) -> Nets:
-        """Return both nets."""
+        """Return the two nets that are compared."""
         return self.twins.net, self.twins.other
 
     @property
@@ -242,7 +242,8 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
         symbols = texts_of("symbols", symbols)
     elif len(counts) < len(nets):
         raise ValueError(
-            "symbols: expected names, which a net needs if it rejects no symbol id, got none; name all symbols"
+            "symbols: expected the names of all symbols, because a net that rejects no symbol id does not show how "
+            "many symbols it reads, got none; name all symbols"
         )
     numbers = _numbers("symbols", counts)
     if symbols is not None and counts:

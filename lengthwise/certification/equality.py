@@ -72,7 +72,7 @@ class Equality(Part):
         return f"{name}: {sentence}"
 
     def lines(self, names: tuple[str, str] = NAMES) -> Iterator[tuple[str, str]]:
-        """Yield the result as pairs of a name and a sentence; the first pair is the result itself."""
+        """Yield the comparison of two nets as pairs of a name and a sentence; the first pair states the result."""
         yield self._result(names)
         difference = self.counterexample
         is_shortest = difference is not None and difference.shortest == "of all strings"

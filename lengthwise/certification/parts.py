@@ -77,10 +77,9 @@ class Tested(Part):
     """Counts of final answers to strings of one length. Some of the strings are structured (`traces.tested_strings`).
 
     Only answers to supervised strings (strings to which the task has an answer) are graded. Testing ends at the first
-    batch with a wrong answer. Then the fraction of right answers does not estimate the accuracy, because the wrong
-    answer ended the count. If the strings together have more than a million symbols, a RegularGPT computes only a part
-    of the answers itself. All other answers come from the root states of trees that the reader computed
-    (`TracedStrings.graded`).
+    batch with a wrong answer. If a wrong answer ended the count, the fraction of right answers does not estimate the
+    accuracy. If the strings together have more than a million symbols, a RegularGPT computes only a part of the answers
+    itself. All other answers come from the root states of trees that the reader computed (`TracedStrings.graded`).
     """
 
     length: Count
@@ -93,7 +92,7 @@ class Tested(Part):
         if not self.num_correct <= self.num_graded <= self.num_strings:
             raise ValueError(
                 f"num_correct: expected num_correct <= num_graded <= num_strings, got {self.num_correct:,}, "
-                f"{self.num_graded:,} and {self.num_strings:,}"
+                f"{self.num_graded:,} and {self.num_strings:,}; correct these counts"
             )
         return self
 

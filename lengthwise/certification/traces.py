@@ -82,7 +82,7 @@ It applies if the traces contain no answers.
 def tested_lengths(model: SequenceModel, task: SymbolTask) -> tuple[int, ...]:
     """Return the tested lengths that the model reads; if it reads none of them, the largest length that it reads.
 
-    If the task cannot draw strings of a length, its longest strings take their place.
+    If the task cannot draw strings of a tested length, the largest length that the task can draw is tested instead.
     """
     drawn = task.max_drawn_length
     lengths = TESTED_LENGTHS if drawn is None else tuple(dict.fromkeys(min(each, drawn) for each in TESTED_LENGTHS))
@@ -202,7 +202,7 @@ class TracedStrings(NamedTuple):
 
     @property
     def subsample(self) -> Int64[Tensor, "N T"]:
-        """Return about `SUBSAMPLE_SIZE` of the strings, evenly spread."""
+        """Return about `SUBSAMPLE_SIZE` of the strings, at equal distances in their order."""
         return self.strings[:: max(1, len(self.strings) // SUBSAMPLE_SIZE)]
 
     def graded(self, model: SequenceModel, task: OracleTask) -> Iterator[tuple[Int64[Tensor, "N T"], Graded]]:

@@ -41,7 +41,7 @@ class Extracted(NamedTuple):
 
     @property
     def task(self) -> RegularTask:
-        """Return the task that the machine solves; other nets can be trained and certified for it."""
+        """Return the task that the machine solves; other nets can be trained and certified for this task."""
         return machine_task(self.machine)
 
     def __repr__(self) -> str:

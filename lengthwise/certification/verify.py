@@ -42,7 +42,7 @@ The sentence of `copied_numbers` names the method anyway. The claim contains `ma
 
 
 class Checked(NamedTuple):
-    """The sentences that are verified from the file alone, and the sentences that are taken on trust."""
+    """A certificate's sentences: `verified` from the file alone, or `taken_on_trust`."""
 
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
@@ -50,7 +50,7 @@ class Checked(NamedTuple):
     """The sentences of `taken_on_trust` that a user who has the model and the task can check without another proof."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
-        """Return the result after a check of the model, in which `confirmed` and `shown_by_model` are verified."""
+        """Return the result after a check of the model: `confirmed` and `shown_by_model` are then verified."""
         sentences = (*confirmed, *self.shown_by_model)
         taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in sentences)
         return Checked((*sentences, *self.verified), taken)
@@ -182,7 +182,8 @@ def _check_level(certificate: Certificate) -> None:
     if bool(certificate.reason) == (level == "proved"):
         needs_none = level == "proved"
         raise refusal(
-            f"expected {'no' if needs_none else 'a'} reason at level {level}, got {'one' if needs_none else 'none'}"
+            f"expected {'no' if needs_none else 'a'} reason why the level is not higher, at level {level}, got "
+            f"{'one' if needs_none else 'none'}"
         )
 
 

@@ -68,7 +68,7 @@ def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
 
 
 class LengthCurve(FrozenRecord):
-    """The points that one protocol measured, in order of length."""
+    """The accuracies at several lengths, measured with one protocol, as points in order of length."""
 
     protocol: Protocol
     points: tuple[LengthPoint, ...]
@@ -96,12 +96,12 @@ class LengthCurve(FrozenRecord):
 
     @property
     def num_independent(self) -> int:
-        """Return the number of independent strings of all points; in protocol `one-pass`, all lengths share strings."""
+        """Return the number of independent strings in the curve; in protocol `one-pass`, all lengths share strings."""
         counts = [point.num_strings for point in self.points]
         return min(counts, default=0) if self.protocol == "one-pass" else sum(counts)
 
     def baseline(self) -> float:
-        """Return the mean over lengths of the best constant answer's accuracy, or NaN for an empty curve."""
+        """Return the accuracy of the best constant answer at each length, averaged over lengths; NaN without points."""
         return fmean(p.baseline for p in self.points) if self.points else math.nan
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -216,7 +216,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, strings: LabeledStrin
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-    """Return the model's answers to all prefixes; from the first overflow of its states on, all answers are -1."""
+    """Return the model's answers to all prefixes; from the first overflow of the model's states on, answers are -1."""
     return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 
@@ -279,7 +279,10 @@ def graded_point(
     balanced: bool | None = None,
     family: str = "random",
 ) -> LengthPoint:
-    """Return a point for graded answers; by default, `baseline` and `balanced` are computed from the task."""
+    """Return the point of a length curve for answers to strings of one length, which are compared with `targets`.
+
+    If `baseline` or `balanced` is None, the task computes it for this length.
+    """
     return LengthPoint(
         length=length,
         num_strings=len(answers),

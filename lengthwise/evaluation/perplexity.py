@@ -83,7 +83,7 @@ class PerplexityCurve(FrozenRecord):
     points: tuple[PerplexityPoint, ...] = Field(min_length=1)
 
     def at(self, length: int) -> PerplexityPoint | None:
-        """Return the point of a length, or None if the length was not measured."""
+        """Return the curve's point at a length, or None if the length was not measured."""
         return next((point for point in self.points if point.length == length), None)
 
 
@@ -100,9 +100,11 @@ MAX_EXPONENT = 700.0
 
 
 def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
-    """Return exp of the mean difference of two negative log-likelihoods of the same chunk, with Student's interval.
+    """Return the ratio of two perplexities on the same chunks, with its 95 % confidence interval (Student's).
 
-    The difficulty of a chunk mostly cancels in a difference. Therefore this interval is far narrower than the two
+    The ratio is exp of the mean, over chunks, of the first negative log-likelihood minus the second.
+
+    The difficulty of a chunk mostly cancels in this difference. Therefore this interval is far narrower than the two
     intervals of the perplexities.
 
     Example:

@@ -105,7 +105,7 @@ class EvaluationPlan(Description):
         return self.model_copy(update={name: getattr(default, name) for name in unused})
 
     def usable_chunk_lengths(self, size: int) -> list[int]:
-        """Return the lengths of chunks up to the size of a text, in tokens; if all are larger, return the size."""
+        """Return the chunk lengths that fit in a text of `size` tokens, or only `size` if no chunk length fits."""
         return [length for length in self.chunk_lengths if length <= size] or [size]
 
     def restrict_dense(self, low: int, high: int) -> "EvaluationPlan":
@@ -187,7 +187,7 @@ class EvaluationPlan(Description):
     def measure_perplexity(
         self, model: SequenceModel, task: LanguageTask, set_progress: SetProgress = lambda fraction: None
     ) -> PerplexityCurve:
-        """Return the perplexities of the test split at the lengths that `usable_chunk_lengths` returns for its size."""
+        """Return the perplexities of the test split at the plan's chunk lengths (`usable_chunk_lengths`)."""
         size = len(task.tokens("test"))
         lengths = self.usable_chunk_lengths(size)
         return perplexity_curve(
@@ -242,5 +242,5 @@ def _parse_range(part: str) -> range:
             f"lengths: expected lengths of at most {MAX_LENGTH:,}, got {truncate(part)}; give smaller lengths"
         )
     if dash and int(low) > int(high):
-        raise ValueError(f"lengths: expected a range in order, got {part}; write {high}-{low}")
+        raise ValueError(f"lengths: expected ranges that begin with the smaller length, got {part}; write {high}-{low}")
     return range(int(low), int(high or low) + 1)

@@ -40,9 +40,9 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Return the accuracy on 128 strings of `length_of_tests` symbols, which are new at each step.
+    """Return the accuracy on 128 strings; each training step has its own strings.
 
-    If `length_of_tests` returns None, the result is None.
+    The function `length_of_tests` gives the strings' length. If it returns None, the result is None.
     """
     length = length_of_tests(task)
     if length is None:

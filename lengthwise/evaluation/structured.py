@@ -39,7 +39,7 @@ def few_runs(num_symbols: int, batch_size: int, length: int, generator: torch.Ge
 
 
 def sparse(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Draw strings of one symbol, except at up to four positions."""
+    """Draw strings that repeat one symbol, except at up to four positions."""
     strings = torch.randint(num_symbols, (batch_size, 1), generator=generator).repeat(1, length)
     positions = torch.randint(length, (batch_size, 4), generator=generator)
     others = torch.randint(num_symbols, (batch_size, 4), generator=generator)

@@ -113,7 +113,7 @@ class Traces(ABC):
 
     @abstractmethod
     def compare(self, extraction: Extraction) -> TraceCount:
-        """Compare the classes of all states with the classes that the extracted machine predicts for them."""
+        """Compare the classes of the model's states along the strings with the classes that the machine predicts."""
 
     def answers(self) -> Int64[Tensor, " B"] | None:
         """Return the model's final answers if the traces contain them, which saves running the model; else None."""

@@ -111,7 +111,7 @@ class _Windows:
         self.table: dict[tuple[int, ...], int] = {}
 
     def merge(self, windows: list[tuple[int, ...]]) -> None:
-        """Merge those windows that the table does not contain yet, and enter the class of each result."""
+        """Merge those windows that the table does not contain yet, and enter the class of each merged state."""
         new = [window for window in dict.fromkeys(windows) if window not in self.table]
         for start in range(0, len(new), MAX_MERGES_PER_CHUNK):
             chunk = new[start : start + MAX_MERGES_PER_CHUNK]

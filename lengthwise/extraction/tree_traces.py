@@ -53,7 +53,7 @@ class Trees(NamedTuple):
 
     @property
     def num_elements(self) -> int:
-        """Return the number of elements of all states."""
+        """Return how many numbers the states of all levels contain together."""
         return sum(level.states.numel() for level in self.levels)
 
 
@@ -197,7 +197,7 @@ def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
 
 @torch.no_grad()
 def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"]:
-    """Return the model's answers to the strings of the trees; -1, which is never right, if logits overflow."""
+    """Return the model's answers to the strings of the trees. If logits overflow, the answer is -1, which is wrong."""
     return answers_of(torch.cat([model.readout(built.levels[-1].states[built.roots]) for built in trees]))
 
 

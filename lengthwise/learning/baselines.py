@@ -132,7 +132,10 @@ def labeled_prefixes(examples: Examples) -> dict[tuple[int, ...], int]:
 
 
 def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int, ...], int]) -> Transducer:
-    """Convert AALpy's machine; missing transitions lead to a sink, whose answer is the most frequent label."""
+    """Convert AALpy's machine to a `Transducer`.
+
+    Missing transitions lead to a new sink state, whose answer is the most frequent label.
+    """
     otherwise = int(np.bincount(np.array(list(labels.values()))).argmax())
     number = {state.state_id: index for index, state in enumerate(moore.states)}
     sink = len(number)
@@ -149,7 +152,7 @@ def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
     """Return a mask of the longest strings, which are at most the fraction `share` of all strings.
 
-    Strings of the same length are all included or all left out, so the fraction may be 0.
+    Strings of the same length are all included or all left out, so the mask may include no string.
     """
     ordered = np.sort(examples.lengths)
     max_kept = ordered[max(0, math.ceil((1 - share) * len(ordered)) - 1)]

@@ -26,7 +26,7 @@ def save_learned(
     *,
     mealy: bool = False,
 ) -> None:
-    """Write a machine, its statistics `numbers`, and a net with its certificate.
+    """Write a machine, its statistics `numbers`, and a net with its certificate to a folder.
 
     With `mealy`, the DOT file contains a Mealy machine.
 

@@ -94,7 +94,7 @@ class Learned(NamedTuple):
 
     @property
     def task(self) -> RegularTask:
-        """The task that the machine solves; other models can be trained and certified on it."""
+        """The task that the machine solves; other models can be trained on this task, and certified for it."""
         return machine_task(self.labeled)
 
     @property

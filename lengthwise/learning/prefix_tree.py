@@ -38,7 +38,7 @@ class PrefixTree:
 
     @property
     def levels(self) -> list[slice]:
-        """The range of node numbers of each level, from the prefixes of one symbol on."""
+        """The range of node numbers at each level of the tree, from level 1 (the prefixes of one symbol) on."""
         return [slice(*ends) for ends in zip(self.bounds[1:-1], self.bounds[2:], strict=True)]
 
     def states(self, table: Table, start: int = 0) -> Nodes:
@@ -64,7 +64,7 @@ class PrefixTree:
         return used.reshape(num_states, self.num_symbols)
 
     def label_counts(self, states: Nodes, num_states: int) -> Int64[np.ndarray, "S Y"]:
-        """Return how many labeled prefixes in each state have each label, given the state after each prefix."""
+        """Return how many prefixes that lead to each state have each label, given the state after each prefix."""
         keys = states[self.labeled] * self.num_classes + self.labels
         return np.bincount(keys, minlength=num_states * self.num_classes).reshape(num_states, self.num_classes)
 

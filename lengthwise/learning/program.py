@@ -75,7 +75,7 @@ class Program:
             self.close()
 
     def reset(self) -> None:
-        """Reset the program to its start."""
+        """Send the line ``RESET``, on which the program returns to its start, and ignore the program's answer."""
         self._answer_to(RESET)
 
     def step(self, symbol: str) -> str:

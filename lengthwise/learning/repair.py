@@ -98,7 +98,7 @@ class Repair:
             self._siblings.append((level, firsts, parents[firsts]))
 
     def fit(self, table: Table) -> Fitted:
-        """Return the machine with this table; each state's answer is its most frequent label.
+        """Return the machine with this table; each state's answer is the most frequent label in this state.
 
         The `bits` of the result are the description length, in which the machine's bits are multiplied by `weight`.
         """
@@ -147,7 +147,7 @@ class Repair:
         return min((fitted.num_errors + 1) / (self.num_labels + 2), 0.5)
 
     def label_bits_from(self, fitted: Fitted) -> Float[np.ndarray, "M S"]:
-        """Return w[x, r]: the bits of the labels of prefix x and of its extensions, if x leads to state r."""
+        """Return w[x, r]: the bits that the labels of prefix x and its extensions take when x leads to state r."""
         tree, table = self.tree, fitted.table
         noise = self._noise(fitted)
         costs = np.full((tree.num_classes, len(table)), -math.log2(noise / max(1, tree.num_classes - 1)), np.float32)

@@ -275,7 +275,7 @@ def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer |
 
 
 def attempt_of(machine: Transducer, examples: Examples, method: str, seconds: float = 0.0) -> Attempt:
-    """Return the attempt that found a machine without training a net."""
+    """Return the `Attempt` for a machine that `method` found without training a net."""
     num_errors = count_errors(machine, examples)
     bits = description_length(machine, examples, num_errors)
     return Attempt(0, 0, machine.num_states, num_errors, bits, seconds, method)

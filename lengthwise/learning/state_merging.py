@@ -286,12 +286,12 @@ class _Margins:
                 self.best[blue] = (gain, red, best) if gain > best else (best, where, max(second, gain))
 
     def margin(self, blue: int) -> float:
-        """Return the margin of the best decision about a blue state, in bits (module docstring)."""
+        """Return by how many bits the best decision about a blue state beats the alternative (module docstring)."""
         best, _, second = self.best[blue]
         return best - max(second, 0.0) if best >= 0 else -best
 
     def next(self, blues: Sequence[int]) -> int:
-        """Return the blue state with the largest margin; its gains are computed again if they are not exact."""
+        """Return the blue state with the largest margin; inexact margins at the top are computed again."""
         self.grade([blue for blue in blues if blue not in self.best])
         while True:
             largest = sorted(blues, key=self.margin, reverse=True)[:AT_ONCE]

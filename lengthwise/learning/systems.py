@@ -39,7 +39,7 @@ class System(Protocol):
     """
 
     def reset(self) -> object:
-        """Reset the system to its start."""
+        """Reset the system to its start state."""
 
     def step(self, symbol: str, /) -> object:
         """Read one symbol, and return an output; outputs are compared as texts (`str`)."""
@@ -93,7 +93,7 @@ class LearnedSystem:
 
     @property
     def task(self) -> RegularTask:
-        """The task that the machine solves; models can be trained and certified on it."""
+        """The task that the machine solves; models can be trained on this task, and certified for it."""
         return machine_task(self.labeled)
 
     def compile(self) -> tuple[Construction, Certificate]:
@@ -213,7 +213,7 @@ class _Queries:
         self._outputs = [IGNORE]
 
     def answers(self, string: String) -> list[int]:
-        """Return the answers to all prefixes of a string of one symbol or more."""
+        """Return the system's answers to all nonempty prefixes of a nonempty string."""
         answers, node = list[int](), 0
         for symbol in string:
             if (node, symbol) not in self._after:
@@ -223,7 +223,7 @@ class _Queries:
         return answers
 
     def last_answer(self, string: String) -> int:
-        """Return the answer to a string of one symbol or more."""
+        """Return the system's answer to a nonempty string."""
         return self.answers(string)[-1]
 
     def _send(self, string: String) -> list[int]:
@@ -264,7 +264,8 @@ class _Queries:
         name = str(output)
         if not name or not name.isprintable():
             raise ValueError(
-                f"system: expected outputs with a printable text, got {truncate(repr(name))}; return a word"
+                f"system: expected outputs with a printable text, got {truncate(repr(name))}; let the system return a "
+                "word"
             )
         return self.classes.setdefault(name, len(self.classes))
 
@@ -285,7 +286,7 @@ class _Search:
         self.num_covered = 0
 
     def wrong_string(self, hypothesis: Hypothesis) -> String | None:
-        """Return a string whose last answer is wrong in the hypothesis, or None if the test ends without such a string.
+        """Return a string to which the hypothesis gives a wrong last answer, or None if the test finds no such string.
 
         Raises:
             _NoStepsLeft: the steps do not suffice for systems with as many states as the hypothesis.

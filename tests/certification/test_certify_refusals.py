@@ -60,9 +60,7 @@ def test_weights_that_are_no_numbers_or_denormal_are_named(dtype: torch.dtype) -
 def test_perturbed_states_are_never_bounded() -> None:
     model = last_symbol_net()
     extraction = extract_tree(model, ("a", "b"), radius=1.0)
-    with pytest.raises(
-        ValueError, match="expected states without a perturbation, got a perturbation; set perturb to None"
-    ):
+    with pytest.raises(ValueError, match="expected states without a perturbation, got a perturbation; set model"):
         invariant_enclosures(model.perturbed(lambda states: -states), extraction)
 
 
@@ -72,7 +70,7 @@ def test_a_global_hook_is_never_bounded() -> None:
     for register in (register_module_forward_hook, register_module_forward_pre_hook):
         handle = register(lambda *given: None)
         try:
-            with pytest.raises(ValueError, match="got a global hook; remove it"):
+            with pytest.raises(ValueError, match="got a global hook; remove the hook"):
                 invariant_enclosures(model, extraction)
         finally:
             handle.remove()

@@ -103,7 +103,7 @@ def test_a_subclass_may_compute_something_else_and_has_no_bounds(model: Recurren
 def test_a_part_of_another_kind_has_no_bounds(name: str, model: RecurrentModel) -> None:
     assert {type(part) for part in [*model.modules()][1:]} <= STEPS[name].parts
     model.further = nn.Bilinear(1, 1, 1)
-    with pytest.raises(ValueError, match=r"got Bilinear; build the model without them$"):
+    with pytest.raises(ValueError, match=r"got Bilinear; build the model without these parts$"):
         steps_of(model)
 
 

@@ -130,7 +130,7 @@ class Silent(Lock):
             "ab",
             r"^system: expected an output to the string .*b, got KeyError \('b'\); return an",
         ),
-        (Silent("ab"), "ab", "system: expected outputs with a printable text, got ''; return a word"),
+        (Silent("ab"), "ab", "system: expected outputs with a printable text, got ''; let the system return a word"),
         (Lock("ab"), "aba", "symbols: expected one or more different symbols without blanks"),
         (Lock("ab"), [], "symbols: expected one or more"),
         (Lock("abbbab"), "ab", None),

@@ -104,7 +104,7 @@ class Attack(Part):
         return "\n".join(f"{name}: {sentence}" for name, sentence in self.lines())
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield the result as pairs of a name and a sentence."""
+        """Yield the attack's result as pairs of a name and a sentence."""
         if self.string is None:
             yield "no wrong answer", f"among strings of up to {counted(self.max_length, 'symbol')}; nothing is proved"
         else:
@@ -166,7 +166,7 @@ def attack(
         raise ValueError(f"task: {task.name} has no transducer that gives the right answers; choose a regular task")
     max_length = whole_number("max_length", max_length, 1, MAX_LENGTH)
     if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < float("inf"):
-        raise ValueError(f"budget: expected CPU seconds above 0, got {budget!r}; 5 is usual")
+        raise ValueError(f"budget: expected CPU seconds above 0, got {budget!r}; try 5")
     seed = whole_seed(seed)
     with checked_subject(model, task):
         board = Board(model, task, task.reference, Budget(seconds=float(budget)), max_length, seed)

@@ -125,7 +125,7 @@ class Board:
         return min(longest, self.model.max_length or longest)
 
     def batches(self, strings: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"] | None = None) -> Iterator[Batch]:
-        """Yield batches of strings, each with all tails (`Batch`).
+        """Yield the strings in batches; each batch also contains all tails (`Batch`).
 
         A batch has one string, or at most `MAX_SYMBOLS_PER_BATCH` symbols. The count includes the symbols of tails.
         """
@@ -135,7 +135,10 @@ class Board:
 
     @torch.no_grad()
     def grade(self, batch: Batch) -> None:
-        """Grade all prefixes of a batch, with and without tails; keep the shortest wrongly answered string."""
+        """Grade the model's answers to all prefixes of a batch's strings, alone and followed by each tail.
+
+        The field `shortest` keeps the shortest wrongly answered string.
+        """
         strings, tails, filled = batch
         tail_length = 0 if tails is None else tails.shape[1]
         # If a wrong string was confirmed after the batch was made, the ends of longer strings no longer matter.

@@ -60,7 +60,10 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield strings that tell the task's machine from machines with at most as many states (`conformance_strings`)."""
+    """Yield strings that tell the task's machine from all machines that have no more states than the task's machine.
+
+    The function `conformance_strings` returns these strings.
+    """
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):
         if length <= board.max_length:
@@ -68,7 +71,7 @@ def w_method(board: Board) -> Iterator[Batch]:
 
 
 def loops(board: Board) -> Iterator[Batch]:
-    """Yield u v^n w for each state and all n, with a shortest string u to the state, and a loop v at the state.
+    """Yield u v^n w for each state and all n: a shortest string u leads to the state, and v is a loop at the state.
 
     For each state and each first symbol of a loop, v is a shortest loop that begins with this symbol. The word w is any
     short word.

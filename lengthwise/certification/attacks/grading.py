@@ -64,6 +64,6 @@ def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> 
 
 
 def weakest(graded: GradedPrefixes, min_length: int) -> Weakest:
-    """Return the smallest logit margin in each row, among prefixes of at least `min_length` symbols."""
+    """Return the smallest logit margin in each row of graded prefixes; prefixes below `min_length` do not count."""
     margins = graded.margins.masked_fill(graded.lengths < min_length, torch.inf)
     return Weakest(*margins.min(1))

@@ -62,7 +62,7 @@ class Affine:
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
-        """An upper bound on the size of ``slope @ d``. An operation that knows a bound stores it, which saves a sum."""
+        """An upper bound on the size of ``slope @ d``: the sum of |slope|, unless an operation stored another bound."""
         reach: Tensor = self.slope.abs().sum(-1).double()
         # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers. So twice as many
         # roundings and SMALLEST are added.
@@ -90,7 +90,10 @@ class Affine:
         return moved
 
     def with_remainder_as_inputs(self, inputs: Inputs) -> "Affine":
-        """Return a form without remainder that contains this set: each index of axis D gets a new input."""
+        """Return a form with new inputs in place of the remainder, one for each index of axis D.
+
+        The new form contains all values of this form.
+        """
         width, known = self.center.shape[-1], self.slope.shape[-1]
         slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
         slope[..., :known] = self.slope
@@ -143,7 +146,7 @@ class Affine:
         return shifted.rounded(shifted.center.abs() + shifted.radius)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Affine":
-        """Return ``weight @ x + bias``."""
+        """Return the form of ``weight @ x + bias``, where x has the values of this form."""
         # A sum of D products and a bias rounds at most D + 2 times, in any order. The size contains `reach`
         # twice: as a part of the radius, for the net's own sum, and once more for the slopes' float32 product.
         slope, weight = weight.float() @ self.slope, weight.double()
@@ -164,7 +167,7 @@ class Affine:
         return Affine(self.center.flatten(-2), self.slope.flatten(-3, -2), self.remainder.flatten(-2))
 
     def sum(self, dim: int) -> "Affine":
-        """Return the sum over the axis `dim` < 0 of the center; this axis is kept with length 1."""
+        """Return the form of the sum over axis `dim` < 0 of the center; the result keeps this axis, with length 1."""
         center, remainder = (a.sum(dim, keepdim=True) for a in (self.center, self.remainder))
         total = Affine(center, self.slope.sum(dim - 1, keepdim=True), remainder)
         # As in `linear`, `reach` is in the size twice, because the slopes are summed in float32 as well.

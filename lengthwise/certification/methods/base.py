@@ -104,14 +104,14 @@ def task_extraction(machine: Transducer) -> Extraction:
 
 
 def provers_of(reader: str | None, model: object) -> list[type[Prover]]:
-    """Return the provers that cover a model and belong to a reader; None selects the provers that need no reader."""
+    """Return the provers that cover a model and belong to `reader`; for None, the provers that need no reader."""
     return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
 
 
 def highest_level(model: SequenceModel) -> Level:
     """Return the highest level that readers and provers allow for a model.
 
-    The weights of the model decide whether it reaches this level.
+    The model's weights decide whether a certificate of the model reaches this level.
 
     Example:
         >>> from lengthwise.models import make_model

@@ -30,7 +30,10 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
 
 
 def merges_of(machine: TreeMachine) -> tuple[Int64[Tensor, "M C"], Int64[Tensor, " M"]]:
-    """Return all M windows in the machine's table (the C classes that one merge reads), and the class of each merge."""
+    """Return the windows of all M merges in the machine's table, and the class of each merge's result.
+
+    A window is the C classes that one merge reads.
+    """
     windows = np.argwhere(machine.table >= 0)
     return torch.from_numpy(windows), torch.from_numpy(machine.table[tuple(windows.T)])
 

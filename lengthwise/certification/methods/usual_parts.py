@@ -25,24 +25,25 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
         raise ValueError(
-            f"model: expected only parts that have bounds, got {', '.join(foreign)}; build the model without them"
+            f"model: expected only parts that have bounds, got {', '.join(foreign)}; build the model without these "
+            "parts"
         )
     for module in modules:
         _check_part(module)
     # A hook may replace the inputs or the result of a part, but the weights and settings do not record the hook.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
-        raise ValueError("model: expected forward passes without hooks, got a hook; remove it")
+        raise ValueError("model: expected forward passes without hooks, got a hook; remove the hook")
     if has_global_hooks():
-        raise ValueError("model: expected forward passes without hooks, got a global hook; remove it")
+        raise ValueError("model: expected forward passes without hooks, got a global hook; remove the hook")
     # A compiled graph may fuse operations. Its rounding errors may then exceed the errors that the bounds allow.
     if any(module._compiled_call_impl is not None for module in modules):
         raise ValueError(
             "model: expected uncompiled modules, got a compiled module; certify the model before compilation"
         )
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
-        raise ValueError("model: expected states without a perturbation, got a perturbation; set perturb to None")
+        raise ValueError("model: expected states without a perturbation, got a perturbation; set model.perturb to None")
     if isinstance(model, ShowsNodes) and model.observe is not None:
-        raise ValueError("model: expected states without an observer, got an observer; set observe to None")
+        raise ValueError("model: expected states without an observer, got an observer; set model.observe to None")
     # Python finds an attribute of an object before a method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
@@ -51,7 +52,10 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         )
     own = {name for module in modules for name in vars(module).keys() & _registered(module)}
     if own:
-        raise ValueError(f"model: expected one part for each name, got two parts called {min(own)}; remove one of them")
+        raise ValueError(
+            f"model: expected one part for each name, got two parts called {min(own)}; remove or rename one of the two "
+            "parts"
+        )
     _check_tensors(modules)
 
 
@@ -73,7 +77,9 @@ def _check_part(part: nn.Module) -> None:
         )
     # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
     if isinstance(part, nn.Embedding) and part.max_norm is not None:
-        raise ValueError(f"model: expected an embedding without max_norm, got {part.max_norm}; set it to None")
+        raise ValueError(
+            f"model: expected an embedding without max_norm, got max_norm={part.max_norm}; set max_norm to None"
+        )
 
 
 def unlike_settings(problem: str) -> ValueError:
@@ -113,7 +119,10 @@ def _check_tensors(modules: list[nn.Module]) -> None:
         kinds = {type(tensor) for tensor in tensors} - {type(None), nn.Parameter, Tensor}
         if kinds:
             name = min(kind.__name__ for kind in kinds)
-            raise ValueError(f"model: expected weights of torch's own tensor types, got a {name}; certify a plain copy")
+            raise ValueError(
+                f"model: expected weights of torch's own tensor types, got a {name}; copy the weights into "
+                "plain tensors"
+            )
         unnamed = {name for name, value in vars(module).items() if isinstance(value, Tensor)}
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)

@@ -41,5 +41,5 @@ class BareReader(TreeReader):
 
 
 def has_whole_weights(model: torch.nn.Module) -> bool:
-    """Return whether all parameters are integers."""
+    """Return whether all numbers in the model's parameters are integers."""
     return all(torch.equal(weight, weight.round()) for weight in model.parameters())

@@ -30,11 +30,11 @@ Larger tensors of states are computed again for each extraction.
 def extract_recurrent(
     model: RecurrentModel, symbols: tuple[str, ...], *, radius: float, max_classes: int = 500
 ) -> Extraction:
-    """Close a recurrent model's states into classes, by following every symbol from every class, without the task.
+    """Close a recurrent model's states into classes, by following every symbol from every class.
 
-    The search starts at the first state, which is a class that no other state joins. The model reads each symbol from
-    the prototype of each class. The next state joins a class, or becomes the prototype of a new class. The search ends
-    when no new class appears. `extract_tree` does the same for trees.
+    The search does not use the task. The search starts at the first state, which is a class that no other state joins.
+    The model reads each symbol from the prototype of each class. The next state joins a class, or becomes the prototype
+    of a new class. The search ends when no new class appears. `extract_tree` does the same for trees.
 
     Raises:
         NotFinite: more than `max_classes` classes are needed, or a state, a logit or the radius is infinite or NaN.

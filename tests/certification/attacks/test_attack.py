@@ -152,7 +152,7 @@ def test_a_net_with_a_largest_length_reads_no_longer_strings() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"budget": 0.0}, "budget: expected CPU seconds above 0, got 0.0; 5 is usual"),
+        ({"budget": 0.0}, "budget: expected CPU seconds above 0, got 0.0; try 5"),
         ({"budget": float("nan")}, "budget: expected CPU seconds above 0, got nan"),
         ({"max_length": 0}, "max_length: expected a whole number from 1 to 4,096, got 0"),
         ({"max_length": 10**6}, "max_length: expected a whole number from 1 to 4,096, got 1000000"),

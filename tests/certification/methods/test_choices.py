@@ -127,7 +127,7 @@ def test_it_is_for_states_that_are_one_hot_vectors_alone() -> None:
     biased.layers[0].mixture_map.bias = torch.nn.Parameter(torch.zeros(3))
     sentences = (
         "only the methods of its class, got a replaced method mixtures",
-        "adds no inputs to its states",
+        "without inputs that are added to states",
         "mixture weights without a bias",
     )
     for model, sentence in zip((patched, driven, biased), sentences, strict=True):

@@ -72,7 +72,7 @@ def parametrized(model: SequenceModel) -> None:
 
 CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
     (compiled_call, "expected uncompiled modules, got a compiled module; certify the model before"),
-    (subclass, "expected weights of torch's own tensor types, got a Doubled; certify a plain copy"),
+    (subclass, "expected weights of torch's own tensor types, got a Doubled; copy the weights"),
     (
         plain_tensor,
         "all tensors in the model's state dict, got tensor weight of a Linear outside it; make this tensor a",
@@ -117,7 +117,7 @@ def test_a_model_that_shows_its_nodes_is_refused() -> None:
     """Who looks at them may change them."""
     model = last_symbol_net()
     extraction = extract_tree(model, TASK.symbols, radius=1.0)
-    with pytest.raises(ValueError, match="expected states without an observer, got an observer; set observe to None"):
+    with pytest.raises(ValueError, match="expected states without an observer, got an observer; set model"):
         invariant_enclosures(model.observed(lambda *nodes: None), extraction)
 
 
@@ -131,7 +131,7 @@ def test_prototypes_of_another_model_are_refused() -> None:
     with torch.no_grad():
         tree.embedding.weight[1] += 0.5
         recurrent.first_state += 0.5
-    with pytest.raises(ValueError, match="this model's leaf vectors as its first prototypes, in classes to which no"):
+    with pytest.raises(ValueError, match="leaf vectors as the extraction's first prototypes, in classes to which no"):
         invariant_enclosures(tree, of_tree)
     with pytest.raises(ValueError, match="the model's first state near the prototype of the machine's start state"):
         IntervalProver().prove(recurrent, of_recurrent)
@@ -141,7 +141,7 @@ def test_prototypes_of_another_model_are_refused() -> None:
     ExactProver().prove(compiled, exact)
     with torch.no_grad():
         compiled.embedding.weight[1, 0] += 1
-    with pytest.raises(ValueError, match="expected this model's leaf vectors as its first prototypes, got other"):
+    with pytest.raises(ValueError, match="leaf vectors as the extraction's first prototypes, got other"):
         ExactProver().prove(compiled, exact)
 
 

@@ -53,7 +53,7 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
 
 
 def names() -> list[str]:
-    """Return the names of the encodings that have bounds."""
+    """Return the names of the encodings of positions that have bounds."""
     return [encoding.name for encoding in SCORES]
 
 

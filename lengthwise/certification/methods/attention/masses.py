@@ -60,7 +60,7 @@ class Pairs(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The exponentials of a layer's scores along the paths of a machine, for strings that end in each pair.
+    """The exponentials of a layer's scores along the paths of a machine, for strings that end in each of `pairs`.
 
     `weights` contains bounds on e^s. Its axes are, in order: pair; head; kind whose mass is bounded; side; kind of the
     key; distance from the last position. The last entry of the distance's axis is also used for larger distances. T

@@ -124,7 +124,7 @@ def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
 
 
 def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
-    """Cut away masses that no string can have, and drop pieces that become empty.
+    """Cut away attention masses that no string can have, and drop pieces that become empty.
 
     The masses of a head add up to 1. The masses of two heads depend on each other. Let n_v be the sum of e^s over the
     positions of kind v, with the first head's scores s. Then another head's sum over these positions is n_v r_v, with

@@ -164,7 +164,9 @@ class Search:
         return Pieces(*map(torch.from_numpy, arrays))
 
     def sets(self) -> dict[str, torch.Tensor]:
-        """Return the last length of each block, and bounds on masses for each block, last symbol, state, head and kind.
+        """Return the last length of each block, and bounds on attention masses.
+
+        Each mass belongs to a block, a last symbol, a state, a head and a kind of positions.
 
         The names of the bounds contain the layer's number, except in the last layer. A kind is a symbol in the first
         layer, and a pair of a symbol and a state in later layers, even if no string ends in this pair.

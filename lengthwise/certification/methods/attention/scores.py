@@ -46,7 +46,7 @@ class Values(NamedTuple):
 
     @property
     def size(self) -> Float64[Tensor, "K H E"]:
-        """An upper bound on the absolute value of each number in the vectors."""
+        """An upper bound on the absolute value of each number in the enclosed value vectors."""
         size: Tensor = self.center.abs() + self.directions.abs().sum(-1)
         return size * (1 + 1e-12)
 

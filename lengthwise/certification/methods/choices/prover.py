@@ -166,7 +166,8 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     (layer,) = (narrow(part, PDSSMLayer) for part in model.layers)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
         raise unlike_settings(
-            "expected a layer that adds no inputs to its states and has no diagonal, as configured, got another layer"
+            "expected a layer as configured, without inputs that are added to states and without a diagonal, got "
+            "another layer"
         )
     if layer.mixture_map.bias is not None:
         raise unlike_settings("expected mixture weights without a bias, as configured, got mixture weights with a bias")

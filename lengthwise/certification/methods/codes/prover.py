@@ -73,7 +73,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
 
 @PROVERS.register("codes")
 class CodeProver(Prover):
-    """An enumeration of all merges of codes (`enumerate_merges`)."""
+    """A proof that enumerates all merges of leaves and codes of a `CodebookGPT` (`enumerate_merges`)."""
 
     reader = "codebook"
 

@@ -114,8 +114,8 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     # may lead to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
         raise foreign_extraction(
-            "expected this model's leaf vectors as its first prototypes, in classes to which no merge leads, got "
-            "other prototypes or classes"
+            "expected this model's leaf vectors as the extraction's first prototypes, in classes to which no merge "
+            "leads, got other prototypes or classes"
         )
     _check_work(layer, windows, max_merges)
     # The root of every tree is a merged state, so only classes of merges need an answer.

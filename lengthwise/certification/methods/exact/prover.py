@@ -107,7 +107,7 @@ class ExactMerges:
 
 @PROVERS.register("exact")
 class ExactProver(Prover):
-    """An enumeration of all merges of a RegularGPT of variant bare (`ExactMerges`)."""
+    """A proof that enumerates all merges of a RegularGPT of variant bare (`ExactMerges`)."""
 
     reader = "bare"
 
@@ -132,7 +132,9 @@ class ExactProver(Prover):
         points = extraction.prototypes.double()
         leaves = model.tree.leaves
         if not torch.equal(extraction.prototypes[: len(leaves)], leaves):
-            raise foreign_extraction("expected this model's leaf vectors as its first prototypes, got other prototypes")
+            raise foreign_extraction(
+                "expected this model's leaf vectors as the extraction's first prototypes, got other prototypes"
+            )
         windows, targets = merges_of(machine)
         self._check_merges(layer, points, windows, targets)
         outputs = torch.tensor(machine.outputs)

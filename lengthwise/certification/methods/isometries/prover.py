@@ -136,7 +136,7 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """A search for balls in which one answer has the largest logit, and for the number of steps inside them."""
+    """A search for balls around prototypes with one answer each, and for the number of steps that stay inside them."""
 
     reader = "recurrent"
 
@@ -197,7 +197,7 @@ class Balls:
         return margin(narrow(self.readout[-1], nn.Linear), features, self.outputs)
 
     def largest(self) -> float:
-        """Return a radius just below the largest radius with a positive margin; 0 if there is no such radius."""
+        """Return a radius just below the largest radius with a positive logit margin, or 0 without such a radius."""
         # At radius `high`, every box contains the origin, where at most one answer has the largest logit. So boxes with
         # different answers do not all have a positive margin.
         low, high = 0.0, float(self.points.abs().max())

@@ -37,4 +37,6 @@ class RuleEvidence(Evidence):
         machine = machine_from_json(certificate.machine)
         assert isinstance(machine, GridMachine)
         if self.num_cells != machine.num_cells:
-            raise refusal("expected the number of cells of the certificate's machine, got another number", "evidence")
+            raise refusal(
+                "expected the certificate's machine to have num_cells cells, got another number of cells", "evidence"
+            )
