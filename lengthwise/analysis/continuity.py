@@ -193,7 +193,7 @@ class _Search(NamedTuple):
     p: float
 
     def random_pairs(self, count: int, distance: float, generator: torch.Generator) -> _Pairs:
-        """Draw pairs: the first input uniformly in the domain, the second in a random direction from the first."""
+        """Draw pairs of inputs: the first is uniform in the domain, the second in a random direction from the first."""
         low, high = self.domain
         num_tokens = len(low)
         first = low + (high - low) * torch.rand(count, *low.shape, generator=generator, dtype=low.dtype)
@@ -204,7 +204,7 @@ class _Search(NamedTuple):
         return self._valued(first, second, tokens)
 
     def pieces(self, pairs: _Pairs, count: int) -> _Pairs:
-        """Divide the line between each pair into `count` equal parts; return the part where outputs change most."""
+        """Divide the line between each pair's inputs into `count` parts; return the part where outputs change most."""
         share = torch.linspace(0, 1, count + 1, dtype=pairs.first.dtype)[:, None, None, None]
         chain = pairs.first + share * (pairs.second - pairs.first)
         with torch.no_grad():
@@ -308,7 +308,7 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
     ):
         raise ValueError(
             "domain: expected bounds of shape [T, d] with low <= high, and low < high in some entry, got "
-            f"{list(low.shape)} and {list(high.shape)}; see unit_domain"
+            f"{list(low.shape)} and {list(high.shape)}; use for example unit_domain"
         )
     check_sizes(num_starts=num_starts)
     if not p >= 1:

@@ -62,12 +62,13 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(
-            f"model: expected a regular-gpt and a regular task, got {model.name} and {task.name}; choose another run"
+            f"model: expected a regular-gpt and a regular task, got {model.name} and {task.name}; choose a run of a "
+            "regular-gpt on a regular task"
         )
     if min(len(task.symbols), len(task.classes)) < 2:
         raise ValueError(
-            f"task: expected two symbols and two answers or more, got {len(task.symbols)} and {len(task.classes)}; "
-            "choose a task in which symbols change answers"
+            f"task: expected at least two symbols and at least two answers, got {len(task.symbols)} and "
+            f"{len(task.classes)}; choose a task in which symbols change answers"
         )
     if length > MAX_LENGTH:
         raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; give a smaller length")

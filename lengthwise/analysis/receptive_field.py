@@ -137,7 +137,7 @@ class FlipPoint(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return Wilson's 95 % confidence interval of `changed`."""
+        """Return Wilson's 95 % confidence interval of the fraction `changed`."""
         return wilson_interval(self.num_changed, self.num_strings)
 
 
@@ -161,7 +161,9 @@ def flip_test(
     """
     num_symbols, length = len(task.symbols), inputs.shape[1]
     if num_symbols < 2:
-        raise ValueError(f"task: expected at least two symbols, got task {task.name} with one; choose another task")
+        raise ValueError(
+            f"task: expected at least two symbols, got task {task.name} with one; choose a task with more symbols"
+        )
     original_targets, answers = task.solve(inputs)[:, -1], final_answers(model, inputs)
     points = []
     for distance in distances:

@@ -120,8 +120,8 @@ def window_elements(
     """
     if not strings.size or strings.min() < 0 or strings.max() >= len(monoid.symbols):
         raise ValueError(
-            f"strings: expected strings of one symbol or more with ids 0..{len(monoid.symbols) - 1}, got shape "
-            f"{strings.shape}, or another id; encode strings over {monoid.symbols!r}"
+            f"strings: expected strings of at least one symbol, with ids 0..{len(monoid.symbols) - 1}, got an empty "
+            f"string or another id (shape {strings.shape}); encode strings over {monoid.symbols!r}"
         )
     nodes = monoid.generators[strings]
     levels: list[np.ndarray] = []

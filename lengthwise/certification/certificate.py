@@ -143,7 +143,7 @@ def _as_variant(content: object) -> object:
     if not isinstance(content, Mapping):
         return content
     if not isinstance(method := content.get("method"), str):
-        raise ValueError(f"method: expected one of {', '.join(EVIDENCE)}, got {method!r}; choose one")
+        raise ValueError(f"method: expected one of {', '.join(EVIDENCE)}, got {method!r}; choose one of these")
     return EVIDENCE[method].model_validate(dict(content), strict=True)
 
 

@@ -162,7 +162,7 @@ MAX_LENGTH = 2**40
 
 
 class Rejected(Exception):
-    """The reason why a proof was not accepted."""
+    """An error that gives the reason why a proof was not accepted."""
 
 
 def demand(is_so: bool | np.bool_, sentence: str) -> None:
@@ -712,7 +712,7 @@ KINDS: dict[str, Kind] = {
 
 
 def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) -> Net:
-    """Return a net with known settings and with exactly the tensors that its settings imply."""
+    """Return a net; reject unknown settings, and tensors that differ from those that the settings imply."""
     demand(type(model) is dict and type(model.get("name")) is str, "expected a name as model.name")
     name = model["name"]
     demand(name in KINDS, f"expected a model among {', '.join(KINDS)}, got {name[:60]!r}")
@@ -1031,7 +1031,7 @@ def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> 
 
 
 def demand_ahead(logits: Form, answers: Array) -> None:
-    """Demand that in each row the right answer has the largest logit, for all values that the forms allow."""
+    """Demand that in each row of logits the right answer's logit is the largest, for all values in the forms."""
     demand(are_ahead(logits, answers).all(), "one of its sets may contain states with several answers")
 
 
@@ -1097,7 +1097,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     num_moves = 0
 
     def spend(num_windows: int) -> None:
-        """Count the moves along windows before they are made: a few symbols may already have too many windows."""
+        """Count the task machine's moves along windows before they are made; reject the proof if there are too many."""
         nonlocal num_moves
         num_moves += num_windows * chunk * len(moves)
         demand_limit(num_moves, MAX_MOVES, "moves of the task's machine along windows")
@@ -1513,7 +1513,10 @@ def step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def stacked_step(net: Net, states: Form, symbol: int) -> Form:
-    """Return the states after layers of `gru` or `lstm`, each with a norm in front and a residual around it."""
+    """Return the states of all layers of a `gru` or `lstm` after a symbol, and the last layer's features.
+
+    Each layer has a norm in front and a residual connection around it.
+    """
     width, is_lstm = net.settings["d_model"], net.name == "lstm"
     features, after = between(net.weights["embedding.weight"][symbol][None]), []
     for i in range(net.settings["num_layers"]):
@@ -1943,7 +1946,7 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
 
 
 def names_of_bounds(i: int, num_layers: int) -> tuple[str, str]:
-    """Return the names of layer i's bounds in the file. For the last layer, the names contain no number."""
+    """Return the names of layer i's bounds in a proof file; the last layer's names contain no layer number."""
     return ("low", "high") if i == num_layers - 1 else (f"low.{i}", f"high.{i}")
 
 
@@ -2015,7 +2018,7 @@ class Heads(NamedTuple):
 
 
 def inputs_of_symbols(net: Net) -> Form:
-    """Return the inputs [V, 1, D] of the first layer, which have width D, for each of V symbols."""
+    """Return the first layer's inputs for each of V symbols, as a form [V, 1, D] of vectors of width D."""
     symbols = between(net.weights["read_in.embedding.weight"][:, None])
     return symbols if "read_in" in net.settings else symbols.normed(net.weights, "read_in.norm")
 
@@ -2385,7 +2388,7 @@ def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> 
 
 
 def numbers_each(net: Net, heads: Heads) -> int:
-    """Return the size of the largest array of bounds for one region of masses."""
+    """Return how many numbers the largest array of bounds contains for one region of masses."""
     width = net.settings["d_model"]
     num_sides = heads.sides.size if heads.inputs.center.shape[1] > 1 else 0
     num_inputs = heads.center.shape[0] * heads.center.shape[1] + num_sides + 7 * width

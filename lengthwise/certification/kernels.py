@@ -87,7 +87,7 @@ def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
 
 
 def measurements() -> dict[str, Measurement]:
-    """Return the measurement of each function, by the function's name."""
+    """Return, for each name of a torch function, the function that measures its errors."""
     by_name: dict[str, Measurement] = {
         # Most ranges end where the result no longer changes, or where it overflows. Logarithms and rsqrt are measured
         # from e^-60 to e^60.

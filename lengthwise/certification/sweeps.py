@@ -60,12 +60,12 @@ def error(got: Tensor, exact: Array, size: Array) -> float:
 
 
 def difference(got: Tensor, exact: Tensor) -> float:
-    """Return the largest absolute difference, for kernels that must be exact; `LARGEST` for NaN or infinity."""
+    """Return the largest absolute error of `got`, for kernels that must be exact; `LARGEST` for NaN or infinity."""
     return float((got - exact).abs().nan_to_num(LARGEST, LARGEST).max())
 
 
 def points(top: float, dtype: torch.dtype) -> Tensor:
-    """Return an even grid over [-top, top], random numbers with random exponents, and `EXTREMES`, in random order."""
+    """Return test points in random order: a grid over [-top, top], numbers with random exponents, and `EXTREMES`."""
     drawn, count = generator(), NUM_POINTS[dtype]
     exponents = drawn.uniform(np.log2(SMALLEST_SIZE), np.log2(top), count // 2)
     near_one = drawn.uniform(-4, np.log2(top), count // 2)

@@ -190,7 +190,7 @@ def _check_level(certificate: Certificate) -> None:
 def _check_kernels(kernels: Kernels) -> None:
     """Reject a self-test without results, or one in which a function was off by more than proofs assume."""
     if not any(kernel.assumed for kernel in kernels.kernels):
-        raise refusal("expected measured kernels, got none")
+        raise refusal("expected measured errors of the CPU's functions (`kernels`), got none")
     for kernel in kernels.kernels:
         if not kernel.holds:
             raise ValueError(
@@ -206,7 +206,9 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
     machine = machine_from_json(certificate.machine)
     chunk_size = certificate.model.get("chunk_size")
     if isinstance(machine, TreeMachine) and chunk_size not in (None, machine.chunk_size):
-        raise refusal(f"expected a machine with chunks of {chunk_size}, as its model has, got {machine.chunk_size}")
+        raise refusal(
+            f"expected a machine with chunks of {chunk_size}, as its model has, got chunks of {machine.chunk_size}"
+        )
     if isinstance(machine, TreeMachine) and (lower := certificate.model.get("lower_chunk_sizes")):
         raise refusal(
             f"expected a model whose chunk size at every level is the machine's chunk size, got chunk sizes {lower} at "

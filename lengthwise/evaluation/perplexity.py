@@ -113,7 +113,9 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
         '1.143 (0.990 to 1.319)'
     """
     if len(first) != len(second):
-        raise ValueError(f"second: expected {len(first)} chunks, as in first, got {len(second)}; use the same chunks")
+        raise ValueError(
+            f"second: expected {len(first)} chunks, as in first, got {len(second)}; measure both on the same chunks"
+        )
     gaps = [one - other for one, other in zip(first, second, strict=True)]
     low, high = mean_interval(gaps)
     return PairedRatio(*(math.inf if gap > MAX_EXPONENT else math.exp(gap) for gap in (fmean(gaps), low, high)))

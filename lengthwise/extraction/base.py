@@ -166,7 +166,7 @@ class Reader(ABC, Generic[Kind]):
         """Return the model's states along these strings."""
 
     def power_traces(self) -> Traces | None:
-        """Return the states along repeated words, which are far longer than sampled strings; None if unsupported."""
+        """Return the states along repeated words, far longer than sampled strings; None if the reader cannot."""
         return None
 
 

@@ -119,7 +119,7 @@ class _Windows:
             self.table.update(zip(chunk, self.prototypes.join(states).tolist(), strict=True))
 
     def classes_of(self, windows: Iterable[tuple[int, ...]]) -> list[int]:
-        """Return the classes of merged windows, without repetition, in order."""
+        """Return the classes of these windows' merged states, each once, in ascending order."""
         return sorted({self.table[window] for window in windows})
 
     def extraction(self, symbols: tuple[str, ...], num_levels: int) -> Extraction:

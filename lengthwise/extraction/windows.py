@@ -69,8 +69,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
         frontier = list(next_windows)
         if len(numbers) + len(frontier) > MAX_WINDOWS:
             raise ValueError(
-                f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a model with a smaller receptive "
-                "field"
+                f"model: expected at most {MAX_WINDOWS:,} windows of symbols that fit in its receptive field, got "
+                "more; choose a model with a smaller receptive field"
             )
         if frontier:
             numbers |= {window: len(numbers) + index for index, window in enumerate(frontier)}

@@ -224,7 +224,7 @@ class Hypothesis:
 
 
 def gain_by_definition(hypothesis: Hypothesis, blue: int, red: int) -> float:
-    """Return the bits that a merge saves: fold a copy, and compare the total bits before and after."""
+    """Return the bits that a merge saves: the total bits before a copy is folded, minus the bits after the fold."""
 
     def total(table: np.ndarray, counts: np.ndarray) -> float:
         reached, todo = {0}, [0]
@@ -291,7 +291,7 @@ class _Margins:
         return best - max(second, 0.0) if best >= 0 else -best
 
     def next(self, blues: Sequence[int]) -> int:
-        """Return the blue state with the largest margin; inexact margins at the top are computed again."""
+        """Return the blue state with the largest margin, after the largest margins are computed exactly."""
         self.grade([blue for blue in blues if blue not in self.best])
         while True:
             largest = sorted(blues, key=self.margin, reverse=True)[:AT_ONCE]

@@ -84,7 +84,9 @@ def test_other_models_and_lengths_are_refused() -> None:
 )
 def test_tasks_with_nothing_to_change_are_refused_at_once(fields: dict, got: str) -> None:
     task = make_task("machine", **fields)
-    with pytest.raises(ValueError, match=f"^task: expected two symbols and two answers or more, got {got}; choose"):
+    with pytest.raises(
+        ValueError, match=f"^task: expected at least two symbols and at least two answers, got {got}; choose"
+    ):
         analyze(make_model("regular-gpt", task, d_model=8, num_heads=2), task, length=9)
 
 

@@ -167,7 +167,11 @@ EDITS = [
         set_to([4], "model", "lower_chunk_sizes"),
         "is the machine's chunk size, got chunk sizes [4] at the lowest",
     ),
-    ("extracted", set_to(3, "model", "chunk_size"), "expected a machine with chunks of 3, as its model has, got 2"),
+    (
+        "extracted",
+        set_to(3, "model", "chunk_size"),
+        "expected a machine with chunks of 3, as its model has, got chunks of 2",
+    ),
     ("extracted", one_entry_twice, "table: expected one entry for each window, got several"),
     ("proved", set_to(-1.0, "evidence", "radius"), "evidence.radius: Input should be greater than or equal to 0"),
     (
@@ -234,7 +238,11 @@ EDITS = [
     ("extracted", set_to(True, "independently_checked"), "which has no proof, got true"),
     ("extracted", set_to(1, "independently_checked"), "independently_checked: Input should be a valid boolean"),
     ("proved", set_to(None, "kernels"), "level proved requires kernels, got none"),
-    ("proved", set_to([], "kernels", "kernels"), "expected measured kernels, got none"),
+    (
+        "proved",
+        set_to([], "kernels", "kernels"),
+        "expected measured errors of the CPU's functions (`kernels`), got none",
+    ),
     ("proved", set_to(8.5, "kernels", "kernels", 0, "measured"), "the float32 exp was off by 8.5 units"),
     ("extracted", set_to({"kernels": [], "torch": ""}, "kernels"), "kernels.cpu_capability: Field required"),
     ("proved", set_to("why", "reason"), "no reason why the level is not higher, at level proved, got one; certify"),

@@ -156,7 +156,9 @@ def test_pairs_are_closer_than_the_two_alone() -> None:
     ratio = paired_ratio([nll + 0.1 for nll in first], first)
     assert ratio == pytest.approx((math.exp(0.1),) * 3)
     assert paired_ratio([MAX_NLL, 0.5], [0.5, MAX_NLL]) == pytest.approx((1.0, 0.0, math.inf))
-    with pytest.raises(ValueError, match=r"^second: expected 4 chunks, as in first, got 3; use the same chunks"):
+    with pytest.raises(
+        ValueError, match=r"^second: expected 4 chunks, as in first, got 3; measure both on the same chunks"
+    ):
         paired_ratio(first, first[1:])
 
 

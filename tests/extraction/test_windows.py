@@ -78,7 +78,10 @@ def test_models_that_read_all_are_no_such_machines(monkeypatch: pytest.MonkeyPat
         with pytest.raises(ValueError, match="model: expected a model whose answers depend only on a fixed number"):
             window_machine(model, ("a", "b"))
     monkeypatch.setattr("lengthwise.extraction.windows.MAX_WINDOWS", 1_000)
-    with pytest.raises(ValueError, match="model: expected at most 1,000 windows, got more; choose a model"):
+    with pytest.raises(
+        ValueError,
+        match="model: expected at most 1,000 windows of symbols that fit in its receptive field, got more; choose",
+    ):
         window_machine(make("parity", 30), ("a", "b"))
 
 

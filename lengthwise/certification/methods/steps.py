@@ -96,8 +96,8 @@ def steps_of(model: RecurrentModel) -> Steps:
     # Types are compared exactly, because a subclass with the same name may compute another step.
     if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(
-            f"model: expected one of the models with bounded steps ({', '.join(STEPS)}), got {type_in_words(model)}; "
-            "certify one of these"
+            f"model: expected one of the models whose steps have bounds ({', '.join(STEPS)}), got "
+            f"{type_in_words(model)}; certify one of these"
         )
     return STEPS[name](model)
 

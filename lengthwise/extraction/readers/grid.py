@@ -71,7 +71,7 @@ class GridTraces(Traces):
         self.strings = strings
 
     def compare(self, extraction: Extraction) -> TraceCount:
-        """Compare the net's messages with the machine's, cell by cell, one antidiagonal at a time."""
+        """Compare the net's messages with the machine's messages in each cell, one antidiagonal at a time."""
         cell = narrow(self.model.cell, CategoricalCell)
         machine = narrow(extraction.machine, GridMachine)
         bar = int((self.strings[0] == BAR).int().argmax())

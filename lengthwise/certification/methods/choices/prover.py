@@ -142,8 +142,8 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
         if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
             raise ValueError(
                 f"model: expected at most {MAX_PAIRS:,} pairs of a state of the model and a state of the machine, and "
-                f"at most {MAX_NUMBERS:,} numbers in the states after all steps, got more; use fewer states, or a task "
-                "with a smaller machine"
+                f"at most {MAX_NUMBERS:,} numbers in the states after all enumerated steps, got more; train a model "
+                "with fewer states, or choose a task with a smaller machine"
             )
     return steps
 

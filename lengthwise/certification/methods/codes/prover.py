@@ -98,7 +98,7 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
 
 
 def exact_points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
-    """Return exact affine forms of the states, one form for each part of a window."""
+    """Return affine forms that contain only the given states: one form for each of the C parts of N windows."""
     return [Affine(part, torch.zeros(*part.shape, 0), torch.zeros_like(part)) for part in states]
 
 
