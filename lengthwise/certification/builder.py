@@ -84,8 +84,8 @@ class CertificateBuilder(NamedTuple):
         """Compare the machine with the task; return a certificate if the model shares an error of the machine.
 
         The result is None if the machine is right. Otherwise, the model reads a string that the machine answers
-        wrongly. If the model also answers it wrongly, the certificate has level ``refuted``. If it errs only while
-        denormal numbers are rounded to 0, the level is ``tested`` (see method `refuted`).
+        wrongly. If the model also answers it wrongly, the certificate has level ``refuted``. If the model errs only
+        while denormal numbers are rounded to 0, the level is ``tested`` (see method `refuted`).
 
         Raises:
             Unproved: the model answers this string correctly. Or the machine is right, but the finer machine with one

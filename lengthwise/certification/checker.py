@@ -1022,7 +1022,7 @@ def total(
 
 
 def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> None:
-    """Demand that in each row the right answer has the largest logit. The linear map `name` maps features to logits.
+    """Demand that for each row of features the right answer has the largest logit (`name` maps features to logits).
 
     All logits of a row are linear in the same features. The independent errors of the features (`rest`) become inputs,
     which the logits share, so that they cancel in differences of logits.
@@ -1036,7 +1036,7 @@ def demand_ahead(logits: Form, answers: Array) -> None:
 
 
 def are_ahead(logits: Form, answers: Array) -> Array:
-    """Return for each row whether the right answer has the largest logit, for all values that the forms allow.
+    """Return for each row of logits whether the right answer's logit is the largest, for all values in the forms.
 
     The slope of a difference is the difference of the slopes, so that shared inputs cancel.
     """
@@ -1955,7 +1955,7 @@ class LayerBounds(NamedTuple):
 
     `pairs` [P, 2] contains the pairs (last symbol, class) of `check_attention`. `kinds[q, u]` is the kind of a position
     whose symbol u is read in class q. `last` contains, for each pair, the kind of the last position of the strings that
-    end in it. Once a block is checked, `exists` is True for each pair in which a string of the block ends.
+    end in this pair. Once a block is checked, `exists` is True for each pair in which a string of the block ends.
     """
 
     pairs: Array

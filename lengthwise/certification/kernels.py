@@ -76,7 +76,7 @@ def _report(num_threads: int, uses_onednn: bool) -> Kernels:
 
 @torch.no_grad()
 def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
-    """Return the largest error of the named function, with torch's current settings.
+    """Return the largest error of the torch function called `name`, with torch's current settings.
 
     Errors are compared by their ratios to the errors that proofs assume.
     """

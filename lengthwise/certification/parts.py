@@ -107,7 +107,7 @@ class Tested(Part):
         return self.num_correct == self.num_graded > 0
 
     def describe(self) -> str:
-        """Return counts of right answers, and the accuracy's lower bound if all are right.
+        """Return in words the counts of right answers and, if all are right, the accuracy's lower bound.
 
         A wrong answer ends the count, so the counts then give no bound.
 

@@ -65,9 +65,10 @@ class EvaluationPlan(Description):
         return self
 
     def limit_lengths(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
-        """Return the plan without lengths above `max_length`; if all chunk lengths are above, use `max_length`.
+        """Return the plan without lengths above `max_length`.
 
-        Long lengths at which the task cannot draw strings are also left out.
+        If all chunk lengths are above `max_length`, then `max_length` becomes the only chunk length. Long lengths at
+        which the task cannot draw strings are also left out.
 
         Raises:
             ValueError: `max_length` is below the dense range or, for a text, below two tokens.

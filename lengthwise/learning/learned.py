@@ -241,11 +241,11 @@ def learn(
     """Learn the machine behind labeled strings, and prove that a net answers like this machine at every length.
 
     Some examples are held out: the longest examples, and about a tenth of the others. At most a fifth of the examples
-    count as longest. If all examples have the same length, none of them does. The search uses the remaining examples.
-    It merges states, and trains models only if no merged machine is trusted (`search`). The result is the machine with
-    the shortest description; a description includes the labels that its machine gets wrong. RPNI's machine is also a
-    candidate. With `exact` labels, machines that get every label right are preferred to all others. If training did not
-    give a net for the machine, a net is compiled from the machine.
+    count as longest. If all examples have the same length, none of them counts as longest. The search uses the
+    remaining examples. It merges states, and trains models only if no merged machine is trusted (`search`). The result
+    is the machine with the shortest description; a description includes the labels that its machine gets wrong. RPNI's
+    machine is also a candidate. With `exact` labels, machines that get every label right are preferred to all others.
+    If training did not give a net for the machine, a net is compiled from the machine.
 
     The `budget` is in CPU seconds. `report` is called with each attempt that gave a machine, and `keep` with each net
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.

@@ -97,7 +97,7 @@ class LearnedSystem:
         return machine_task(self.labeled)
 
     def compile(self) -> tuple[Construction, Certificate]:
-        """Return a net that computes this machine, and the certificate that proves this.
+        """Return a net that computes this machine, and the certificate that proves that the net does.
 
         Raises:
             ValueError: the machine's table (states times symbols) is too large for a net.

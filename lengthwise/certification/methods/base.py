@@ -57,7 +57,7 @@ class Prover(ABC):
 
     @classmethod
     def reaches(cls, model: Any) -> Level:
-        """Return the highest level that the method can reach for this model; here `proved`.
+        """Return the highest level that the method can reach for this model; by default `proved`.
 
         A method that has bounds only for some models overrides this function. Without bounds for the model, the level
         is `extracted`, or `tested` for a method without a reader.
