@@ -20,6 +20,7 @@ def test_what_the_demo_claims(spec: RunSpec, tmp_path: Path) -> None:
     result = execute(spec, tmp_path, EvaluationPlan(dense=(41, 80), dense_strings=16))
     assert result.certificate is not None
     assert (result.training.status, result.certificate.level) == ("reached", "proved")
+    assert len(result.training.attempts) == 1
     assert all(point.accuracy == 1.0 for curve in result.curves for point in curve.points)
 
 
