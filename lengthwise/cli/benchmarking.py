@@ -72,11 +72,11 @@ def bench(
     from lengthwise.report.pages.benchmark import WRITERS, write_benchmark
     from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, with_published
 
-    console = Output(is_error=as_json)
+    console, size = Output(is_error=as_json), parse_scale(scale)
     if name is None:
         return _list(as_json)
     check_alone("name", "lengthwise train")
-    size, benchmark = parse_scale(scale), BENCHMARKS[name]()
+    benchmark = BENCHMARKS[name]()
     for file in published:
         benchmark = with_published(benchmark, file, size)
     for file in out:
