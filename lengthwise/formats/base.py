@@ -1,11 +1,21 @@
 """The contract of a file format of machines, and the registry of formats."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from functools import wraps
+from typing import Any, ClassVar
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.notes import Notes
 from lengthwise.registry import Registry
+
+
+def check_labeled(machine: object) -> None:
+    """Raise a ValueError unless a machine is a LabeledMachine, which has a name for each answer."""
+    if not isinstance(machine, LabeledMachine):
+        raise ValueError(
+            f"machine: expected a LabeledMachine, got {type(machine).__name__}; write LabeledMachine(task.transducer, "
+            "task.classes) for a task, and labeled_dfa(dfa) for an automaton (both from lengthwise.automata.labeled)"
+        )
 
 
 class Format(ABC):
@@ -19,6 +29,20 @@ class Format(ABC):
     """True if the format expresses only automata; answers such as OK and FAIL are then written as accept and reject."""
     has_names: ClassVar[bool] = False
     """True for source code, whose identifiers begin with the name of the file."""
+
+    def __init_subclass__(cls) -> None:
+        """Make `write` of each format check that it is given a LabeledMachine."""
+        super().__init_subclass__()
+        if "write" not in cls.__dict__:
+            return
+        write = cls.write
+
+        @wraps(write)
+        def checked(machine: LabeledMachine, **options: Any) -> str:
+            check_labeled(machine)
+            return write(machine, **options)
+
+        cls.write = staticmethod(checked)  # type: ignore[method-assign]
 
     @staticmethod
     @abstractmethod

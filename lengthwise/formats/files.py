@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.files import UnreadableFile, open_file, write_by_rename
-from lengthwise.formats.base import FORMATS, Drawing, Format, ReadableFormat
+from lengthwise.formats.base import FORMATS, Drawing, Format, ReadableFormat, check_labeled
 from lengthwise.formats.dot import DOT
 from lengthwise.formats.notes import notes_on
 from lengthwise.pictures import SUFFIXES, save_drawing
@@ -78,11 +78,7 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
         OSError: the file cannot be written.
         RuntimeError: the library that draws PNG and PDF crashed.
     """
-    if not isinstance(machine, LabeledMachine):
-        raise ValueError(
-            f"machine: expected a LabeledMachine, got {type(machine).__name__}; write LabeledMachine(task.transducer, "
-            "task.classes) for a task, and labeled_dfa(dfa) for an automaton (both from lengthwise.automata.labeled)"
-        )
+    check_labeled(machine)
     path = path_of("path", path)
     kind = format_of(path)
     if mealy and not issubclass(kind, DOT):
