@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, product, takewhile
+from numbers import Integral
 
 from lengthwise.automata.refinement import numbered
 from lengthwise.automata.transducer import Transducer
+from lengthwise.validation import check_kind
 
 String = tuple[int, ...]
 
@@ -151,6 +153,8 @@ def access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
 
     The start is included only if a nonempty string returns to it, because nets do not answer the empty string.
     """
+    check_kind("machine", machine, Transducer, "a Transducer")
+    check_kind("max_symbols", max_symbols, Integral, "a whole number")
     table: list[list[int]] = machine.semiautomaton.table.tolist()
     access: dict[int, String] = {}
     num_symbols = 0

@@ -274,6 +274,7 @@ class DFA:
             ValueError: an entry is missing or unknown; a state does not have one next state for every symbol; a state
                 does not exist; symbols are not distinct.
         """
+        check_kind("content", content, Mapping, "the entries of an automaton")
         entries = ("alphabet", "transitions", "accepting", "start")
         if set(content) != set(entries):
             raise ValueError(

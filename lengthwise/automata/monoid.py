@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_kind, check_sizes
 
 MAX_ELEMENTS = 20_000
 """The largest number of elements of a computed monoid."""
@@ -163,6 +163,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
     """
     check_kind("machine", machine, Semiautomaton, "a Semiautomaton")
     maximum = max_elements(machine) if maximum is None else maximum
+    check_sizes(maximum=maximum)
     # For up to 256 states, one byte per state suffices. The search spends most of its time on hashing these keys.
     by_symbol = machine.table.T.astype(np.min_scalar_type(machine.num_states - 1))
     identity = np.arange(machine.num_states, dtype=by_symbol.dtype)

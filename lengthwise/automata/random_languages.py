@@ -2,17 +2,21 @@
 
 from functools import lru_cache
 from hashlib import shake_256
-from numbers import Integral
 from string import ascii_lowercase
 
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton
-from lengthwise.validation import check_kind
+from lengthwise.randomness import whole_seed
+from lengthwise.validation import check_kind, whole_number
 
 MEMORY_LENGTH = 40
 """After this number of random symbols, on average, at least half of all pairs of states must still be different."""
+
+MAX_STATES = 1_000
+"""The largest number of states. All pairs of states are compared, and larger automata hardly ever meet the conditions.
+"""
 
 MAX_ATTEMPTS = 20_000
 """The largest number of automata that are drawn for a language. Usually, a few dozen suffice."""
@@ -35,7 +39,8 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
     random generator of a library is used, so the language is the same on every computer and with every version.
 
     Raises:
-        ValueError: none of 20,000 automata meets the conditions, because hardly any automaton of this size meets them.
+        ValueError: a size is out of its range, or the seed is negative. Or none of 20,000 automata meets the
+            conditions, because hardly any automaton of this size meets them.
 
     Example:
         >>> language = random_language(4, 2, seed=0)
@@ -44,8 +49,9 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
 
     Source: ours.
     """
-    for argument, value in (("num_states", num_states), ("num_symbols", num_symbols), ("seed", seed)):
-        check_kind(argument, value, Integral, "a whole number")
+    num_states = whole_number("num_states", num_states, 1, MAX_STATES)
+    num_symbols = whole_number("num_symbols", num_symbols, 1, len(ascii_lowercase))
+    seed = whole_seed(seed)
     for attempt in range(MAX_ATTEMPTS):
         drawn = _draw(num_states, num_symbols, seed, attempt)
         if is_nontrivial(drawn):

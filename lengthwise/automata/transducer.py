@@ -10,7 +10,7 @@ from jaxtyping import Int64
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.semiautomaton import Semiautomaton, array_of, set_frozen
 from lengthwise.conventions import IGNORE
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_kind, truncate
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +150,14 @@ class Transducer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Transducer":
-        """Build a transducer from the content that `to_json` returns."""
+        """Build a transducer from the content that `to_json` returns; other entries are ignored.
+
+        Raises:
+            ValueError: an entry is missing, or the entries do not describe a transducer.
+        """
+        check_kind("content", content, Mapping, "the entries of a transducer")
+        if missing := [entry for entry in ("symbols", "start", "table", "outputs") if entry not in content]:
+            got = truncate(str(list(content)))
+            raise ValueError(f"content: expected the entry {missing[0]}, got {got}; give the result of to_json")
         machine = Semiautomaton(np.array(content["table"]), tuple(content["symbols"]))
         return cls(machine, content["start"], np.array(content["outputs"]))
