@@ -37,6 +37,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.display import card, counted, spelled
 from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, check_known
+from lengthwise.validation import check_kind
 
 CERTIFICATE = "certificate.json"
 """The name of a certificate's file in a run's folder. For a net in a file NAME.toml, it is NAME.certificate.json."""
@@ -327,6 +328,7 @@ def certificate_file(path: Path) -> Path:
 
 def certificate_card(certificate: Certificate) -> str:
     """Return a card with the claim, and with the counterexample, reason, machine, tests and proof if there are any."""
+    check_kind("certificate", certificate, Certificate, "a Certificate")
     task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
     pairs = [("task", task), ("model", model)]
     if counterexample := certificate.counterexample:

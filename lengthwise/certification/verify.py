@@ -19,7 +19,7 @@ from lengthwise.certification.parts import Kernels, refusal
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, spelled
 from lengthwise.files import read_file
-from lengthwise.validation import truncate
+from lengthwise.validation import check_kind, truncate
 
 MIN_STRINGS = 1_000
 """The number of strings of each length that level `extracted` and higher levels require."""
@@ -68,6 +68,7 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         ValueError: a part of the evidence is missing, or does not show the level's claim. The proof file is missing,
             belongs to another certificate, or does not show that the model is right.
     """
+    check_kind("certificate", certificate, Certificate, "a Certificate")
     task = machine_from_json(certificate.transducer)
     assert not isinstance(task, TreeMachine), "the fields of a task's machine exclude trees"
     _check_names(certificate, task)
