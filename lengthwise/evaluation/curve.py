@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from numbers import Integral
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from lengthwise.display import Plotted, accuracy_svg, card, csv_text, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.pictures import SUFFIXES, Picture
-from lengthwise.validation import FrozenRecord
+from lengthwise.validation import FrozenRecord, check_kind
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """The way in which the strings of a length are drawn. All protocols measure final answers.
@@ -91,6 +92,7 @@ class LengthCurve(FrozenRecord):
 
     def nearest_point(self, length: int) -> LengthPoint | None:
         """Return the point at a length or, if it is missing, at this length minus 1; None if both are missing."""
+        check_kind("length", length, Integral, "a whole number")
         by_length = {point.length: point for point in self.points}
         return by_length.get(length, by_length.get(length - 1))
 

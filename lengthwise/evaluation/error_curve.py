@@ -65,7 +65,7 @@ def error_curve(
     """Measure the squared error at each supervised position of prompts of one length.
 
     The prompts do not depend on the model. An interval reaches from the 5 % to the 95 % quantile of a bootstrap over
-    prompts.
+    prompts. The interval of a single prompt has width 0, because all its resamples are equal.
 
     Raises:
         ValueError: the task has no prompts of this length; `num_prompts` is not in 1 ... `MAX_PROMPTS`; or the answers

@@ -1,8 +1,11 @@
 """Confidence intervals: for accuracies on a number of strings, and for means over runs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from numbers import Integral, Real
 from statistics import fmean, stdev
+
+from lengthwise.validation import check_kind, truncate
 
 QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
@@ -31,11 +34,7 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     Source: Newcombe, Two-sided confidence intervals for the single proportion, 1998, method 3. SciPy's `binomtest`
         returns the same numbers, but its import takes longer than most commands.
     """
-    if not 0 <= num_correct <= num_strings or num_strings == 0:
-        raise ValueError(
-            f"num_correct: expected 0 to num_strings, and num_strings at least 1, got {num_correct} of {num_strings}; "
-            "count both on the same strings"
-        )
+    _check_counts(num_correct, num_strings, "num_correct", 1)
     share, square = num_correct / num_strings, QUANTILE**2
     denominator = 2 * (num_strings + square)
     center = (2 * num_strings * share + square) / denominator
@@ -50,6 +49,9 @@ def error_bound(num_wrong: int, num_strings: int) -> float:
 
     Here n is `num_strings`.
 
+    Raises:
+        ValueError: `num_wrong` is not in 0 ... `num_strings`.
+
     Example: without an error, the bound is about 3 / n (the rule of three).
         >>> [round(error_bound(0, count), 3) for count in (1, 10, 100)]
         [0.95, 0.259, 0.03]
@@ -58,11 +60,23 @@ def error_bound(num_wrong: int, num_strings: int) -> float:
         (1934).
     Differs from the source: the bound is one-sided.
     """
+    _check_counts(num_wrong, num_strings, "num_wrong", 0)
     if num_wrong == num_strings:
         return 1.0
     from scipy.special import bdtri  # only here: the import is slow
 
     return float(bdtri(num_wrong, num_strings, 0.05))
+
+
+def _check_counts(count: object, num_strings: object, argument: str, fewest: int) -> None:
+    """Raise a ValueError unless both arguments are whole numbers, in order, and there are at least `fewest` strings."""
+    for name, value in ((argument, count), ("num_strings", num_strings)):
+        check_kind(name, value, Integral, "a whole number")
+    if not 0 <= count <= num_strings or num_strings < fewest:  # type: ignore[operator]  # checked above
+        raise ValueError(
+            f"{argument}: expected 0 to num_strings, and num_strings at least {fewest}, got {count} of {num_strings}; "
+            "count both on the same strings"
+        )
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -83,7 +97,22 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 def _have_spread(values: Sequence[float]) -> bool:
     """Return whether there are two or more values, all finite; a value is NaN if no length of a model was measured."""
+    _check_numbers("values", values)
     return len(values) > 1 and all(map(math.isfinite, values))
+
+
+def _check_numbers(argument: str, values: object) -> None:
+    """Raise a ValueError unless an argument consists of real numbers; NaN is also a number."""
+    if not isinstance(values, Collection) or not all(isinstance(value, Real) for value in values):
+        raise ValueError(f"{argument}: expected numbers, got {truncate(repr(values))}; give a list of them")
+
+
+def _check_probabilities(argument: str, values: Sequence[float]) -> None:
+    """Raise a ValueError unless an argument consists of numbers in [0, 1] or NaN."""
+    _check_numbers(argument, values)
+    for value in values:
+        if not (math.isnan(value) or 0 <= value <= 1):
+            raise ValueError(f"{argument}: expected numbers in [0, 1] or NaN, got {value}; give probabilities")
 
 
 def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
@@ -91,11 +120,18 @@ def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
 
     The result is NaN for fewer pairs, and if r is -1, 1 or NaN.
 
+    Raises:
+        ValueError: r is outside [-1, 1] by more than a rounding error.
+
     Example:
         >>> low, high = correlation_interval(0.5, 12)
         >>> f"{low:.3f} {high:.3f}"
         '-0.104 0.834'
     """
+    check_kind("value", value, Real, "a correlation")
+    check_kind("num_pairs", num_pairs, Integral, "a whole number")
+    if abs(value) > 1 + ROUNDING:
+        raise ValueError(f"value: expected a correlation from -1 to 1, got {value}; compute it from the pairs")
     if num_pairs < 4 or not abs(value) < 1:
         return math.nan, math.nan
     half = QUANTILE / math.sqrt(num_pairs - 3)
@@ -112,11 +148,15 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     Wilson's interval remains. The result then describes only these nets, on other strings, because equal nets do not
     show how much other nets would differ.
 
+    Raises:
+        ValueError: an accuracy is neither NaN nor in [0, 1], or the accuracies are known, but there are no strings.
+
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
         >>> f"{low:.3f} {high:.3f}"
         '0.536 1.000'
     """
+    _check_probabilities("accuracies", accuracies)
     low, high = mean_interval(accuracies)
     if math.isnan(low):
         return low, high
@@ -186,9 +226,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Source: Holm, "A simple sequentially rejective multiple test procedure" (1979).
     Differs from the source: no difference.
     """
-    for p in p_values:
-        if not (math.isnan(p) or 0 <= p <= 1):
-            raise ValueError(f"p_values: expected numbers in [0, 1] or NaN, got {p}; give probabilities")
+    _check_probabilities("p_values", p_values)
     order = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
     corrected, highest = [math.nan] * len(p_values), 0.0
     for rank, (p, index) in enumerate(order):

@@ -22,8 +22,7 @@ from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.length_curve import SetProgress, ascending
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import check_is_task
-from lengthwise.text.language import LanguageTask, Split, Tokens
+from lengthwise.text.language import LanguageTask, Split, Tokens, check_is_text, parse_split
 from lengthwise.validation import FrozenRecord, whole_number
 
 MAX_NLL = 100.0
@@ -38,6 +37,9 @@ MAX_RECURRENT = 256
 
 MAX_CHUNKS = 1_000_000
 """The largest number of chunks of one length."""
+
+CURVES_OF_ANSWERS = "use length_curve, or error_curve if the answers are numbers"
+"""The way out in the error for a task that is not a text."""
 
 
 class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
@@ -175,18 +177,14 @@ def perplexity_curve(
 
     Raises:
         ValueError: no length is given, or a length is below 2 or above the number of tokens in the split. `num_chunks`
-            is not in 1 ... `MAX_CHUNKS`. The task is not a language task.
+            is not in 1 ... `MAX_CHUNKS`. The task is not a language task, or the split is unknown.
 
     Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
     Differs from the source: the chunks of all lengths and models have the same last tokens.
     """
     check_is_model(model)
-    check_is_task(task)
-    if not isinstance(task, LanguageTask):
-        raise ValueError(
-            f"task: expected a text, got {task.name}, which has answers; use length_curve, or error_curve if the "
-            "answers are numbers"
-        )
+    check_is_text(task, CURVES_OF_ANSWERS)
+    split = parse_split(split)
     in_order = ascending(lengths)
     if in_order[0] < 2:
         raise ValueError(

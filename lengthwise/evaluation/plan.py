@@ -1,6 +1,7 @@
 """Evaluation plans: the lengths that are measured, the number of strings at each length, and the protocol."""
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
@@ -16,11 +17,11 @@ from lengthwise.evaluation.length_curve import (
     length_curve,
     max_legal_length,
 )
-from lengthwise.evaluation.perplexity import PerplexityCurve, perplexity_curve
+from lengthwise.evaluation.perplexity import CURVES_OF_ANSWERS, PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
-from lengthwise.text.language import LanguageTask
-from lengthwise.validation import Description, truncate
+from lengthwise.text.language import LanguageTask, check_is_text
+from lengthwise.validation import Description, check_kind, truncate
 
 Part = Literal["dense", "long", "structured"]
 
@@ -73,6 +74,7 @@ class EvaluationPlan(Description):
         Raises:
             ValueError: `max_length` is below the dense range or, for a text, below two tokens.
         """
+        check_kind("max_length", max_length, Integral, "a whole number")
         low, high = self.dense
         first = 2 if isinstance(task, LanguageTask) else low
         if max_length < first:
@@ -130,6 +132,7 @@ class EvaluationPlan(Description):
             >>> wide.covers(narrow), narrow.covers(wide)
             (True, False)
         """
+        check_kind("other", other, EvaluationPlan, "an EvaluationPlan")
         (low, high), (other_low, other_high) = self.dense, other.dense
         is_dense = low == other_low if self.dense_every > 1 else low <= other_low
         listed = ("long", "structured", "chunk_lengths")
@@ -189,6 +192,7 @@ class EvaluationPlan(Description):
         self, model: SequenceModel, task: LanguageTask, set_progress: SetProgress = lambda fraction: None
     ) -> PerplexityCurve:
         """Return the perplexities of the test split at the plan's chunk lengths (`usable_chunk_lengths`)."""
+        check_is_text(task, CURVES_OF_ANSWERS)
         size = len(task.tokens("test"))
         lengths = self.usable_chunk_lengths(size)
         return perplexity_curve(
@@ -225,6 +229,7 @@ def parse_lengths(text: str) -> list[int]:
         >>> parse_lengths("10,2-4,3")
         [2, 3, 4, 10]
     """
+    check_kind("lengths", text, str, "a text such as 41-500,1000")
     ranges = [_parse_range(part.strip()) for part in text.split(",")]
     if (count := sum(map(len, ranges))) > MAX_LENGTHS:
         raise ValueError(f"lengths: expected at most {MAX_LENGTHS:,} lengths, got {count:,}; write a shorter range")

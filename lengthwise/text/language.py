@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lengthwise.registry import check_known
-from lengthwise.tasks.base import Batch, SymbolTask
+from lengthwise.tasks.base import Batch, SymbolTask, Task, check_is_task
 
 Split = Literal["train", "valid", "test"]
 
@@ -70,6 +70,13 @@ class LanguageTask(SymbolTask):
         """Return the share of the most frequent token among the tokens that can end a window of this length."""
         ends = self.tokens("train")[length:]
         return float(np.bincount(ends, minlength=1).max() / len(ends))
+
+
+def check_is_text(task: Task, way_out: str) -> None:
+    """Raise a ValueError that ends with `way_out` unless a task is a text, whose next token is predicted."""
+    check_is_task(task)
+    if not isinstance(task, LanguageTask):
+        raise ValueError(f"task: expected a text, got {task.name}, which has answers; {way_out}")
 
 
 def parse_split(name: str) -> Split:
