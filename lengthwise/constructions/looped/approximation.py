@@ -16,6 +16,7 @@ from lengthwise.constructions.looped.context import ATTENTION, NUMBER, Grid, red
 from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, impulse, pass_units
 from lengthwise.constructions.looped.network import LoopedNetwork
 from lengthwise.constructions.looped.quantizer import SHARPNESS, quantizer_parts
+from lengthwise.validation import check_function
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens in [0, 1]^d that maps permuted tokens to permuted outputs."""
@@ -206,6 +207,7 @@ def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, 
 
     Only sequences in which all tokens are different are considered.
     """
+    check_function("function", function)
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]

@@ -28,6 +28,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_tensors
+from lengthwise.validation import check_kind
+
 Number = int | Fraction
 
 FLOAT_BITS = 52
@@ -104,8 +107,9 @@ def evaluate_exactly(
         >>> evaluate_exactly(quantizer(num_bins=4), [[[0], [Fraction(1, 4)], [Fraction(2, 3)], [1]]]).tolist()
         [[[0], [1], [2], [3]]]
     """
-    numbers = _exact(np.asarray(inputs, dtype=object))
-    _check_inputs(network, numbers.shape)
+    given = np.asarray(inputs, dtype=object)
+    _check_inputs(network, given.shape)
+    numbers = _exact(given)
     heads, up, down = network.block
     layers = [tuple(_Sparse(matrix) for matrix in head) for head in heads]
     state = _Sparse(*network.read_in)(numbers)
@@ -139,6 +143,7 @@ def evaluate(
         >>> evaluate(quantizer(num_bins=4), points[None, :, None]).flatten().tolist()
         [0.0, 1.0, 2.0, 3.0]
     """
+    check_tensors(inputs=inputs)
     _check_inputs(network, tuple(inputs.shape))
     if inputs.dtype != torch.float64:
         raise ValueError(f"inputs: expected float64, got {inputs.dtype}; call .double()")
@@ -209,6 +214,7 @@ def _float(array: np.ndarray) -> Tensor:
 
 
 def _check_inputs(network: LoopedNetwork, shape: tuple[int, ...]) -> None:
+    check_kind("network", network, LoopedNetwork, "a LoopedNetwork")
     expected = network.read_in.weight.shape[1]
     if len(shape) != 3 or not shape[1] or shape[2] != expected:
         raise ValueError(

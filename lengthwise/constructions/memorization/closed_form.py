@@ -1,13 +1,14 @@
 """Generators in closed form: rotations for 0^a 1^b, permutations and simplices for any word."""
 
 from math import cos, gcd, pi, sin
+from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
 
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
 from lengthwise.constructions.memorization.words import Word, check_word
-from lengthwise.validation import check_choice, check_sizes, truncate
+from lengthwise.validation import check_choice, check_kind, check_sizes, truncate, whole_number
 
 Action = Literal["inverse", "note"]
 
@@ -34,6 +35,8 @@ def arc_margin(zeros: int, period: int) -> float:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
         (0.3536, 0.00099)
     """
+    check_sizes(period=period)
+    zeros = whole_number("zeros", zeros, 0, period)
     return sin(pi * zeros / period) * sin(pi / period)
 
 
@@ -135,6 +138,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     check_word(word)
     check_choice("action", action, get_args(Action))
     p = word.period
+    check_kind("power", power, Integral, "a whole number")
     if gcd(power, p) != 1:
         raise ValueError(
             f"power: expected a number coprime to the period {p}, got {power}; take such a number, because the cycles "
@@ -198,5 +202,6 @@ def companion_matrix(coefficients: list[int]) -> Array:
 
 def repeats(generator: LinearGenerator, word: Word, count: int) -> bool:
     """Return whether the first `count` symbols that a generator generates repeat the word."""
-    repeated = word.text * (count // word.period + 1)
-    return generator.generate(count) == repeated[:count]
+    check_word(word)
+    generated = generator.generate(count)
+    return generated == (word.text * (count // word.period + 1))[:count]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lengthwise.constructions.memorization.generator import LinearGenerator
-from lengthwise.constructions.memorization.words import Word
+from lengthwise.constructions.memorization.words import Word, check_word
 from lengthwise.validation import check_sizes
 
 
@@ -66,6 +66,7 @@ def digits(word: Word) -> LinearGenerator:
         >>> generator.dimension, generator.generate(16)
         (1, 'abacabadabacabad')
     """
+    check_word(word)
     n, p = len(word.symbols), word.period
     if n < 2:
         raise ValueError(

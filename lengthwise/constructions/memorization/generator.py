@@ -5,8 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lengthwise.conventions import Tie
+from lengthwise.validation import check_sizes, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+MAX_COUNT = 1_000_000_000
+"""The largest number of states or symbols that are computed at once; more do not fit into memory."""
 
 
 class LinearGenerator(NamedTuple):
@@ -45,6 +49,7 @@ class LinearGenerator(NamedTuple):
             raise ValueError(
                 "inputs: expected None, got a W_x, so the states depend on the output; call generate instead"
             )
+        count = whole_number("count", count, 0, MAX_COUNT)
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
         state = self.first
         for i in range(count):
@@ -61,8 +66,10 @@ class LinearGenerator(NamedTuple):
         """Return the first `count` symbols that the generator generates.
 
         Raises:
+            ValueError: `count` is not in 0 ... `MAX_COUNT`.
             Tie: two logits are equal, or one is not a number.
         """
+        count = whole_number("count", count, 0, MAX_COUNT)
         if self.inputs is None:
             return "".join(self.symbols[best] for best in strict_argmax(self.logits(self.states(count))))
         state, output = self.first, []
@@ -79,6 +86,7 @@ class LinearGenerator(NamedTuple):
         (y_s - y_j) / |w_s - w_j|. The unit of the distance is the largest norm of the states. For dimension 0, the
         result is inf.
         """
+        check_sizes(count=count)
         if not self.dimension:
             return float("inf")
         states = self.states(count)

@@ -8,6 +8,7 @@ import numpy as np
 from lengthwise.constructions.memorization.frequencies import blocks
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
 from lengthwise.constructions.memorization.memorize import Memorization
+from lengthwise.validation import check_choice
 
 Precision = Literal["bfloat16", "float16", "float32", "float64"]
 PRECISIONS = cast(tuple[Precision, ...], get_args(Precision))
@@ -32,6 +33,7 @@ def rounded(array: Array, precision: Precision) -> Array:
         >>> rounded(np.array([0.7071067811865476]), "bfloat16").tolist()
         [0.70703125]
     """
+    check_choice("precision", precision, PRECISIONS)
     if precision != "bfloat16":
         return np.asarray(array, np.dtype(precision)).astype(np.float64)
     bits = np.asarray(array, np.float32).view(np.uint32)

@@ -18,6 +18,7 @@ from lengthwise.constructions.memorization.frequencies import (
 from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.separation import WidestMargin, num_entries, read_out, widest_margin
 from lengthwise.constructions.memorization.words import MAX_LENGTH, Word, parse_word
+from lengthwise.validation import check_sizes
 
 BUDGET = 3_000
 """The number of linear programs in a search: about 10 CPU seconds for a binary word."""
@@ -85,6 +86,7 @@ def memorize(
     """
     word = parse_word(text)
     check_max_dimension(max_dimension)
+    check_sizes(budget=budget)
     if word.period == 1:
         return Memorization(word, 0, 0, (), _constant(word), np.inf, np.inf, 0)
     known = bounds(word)

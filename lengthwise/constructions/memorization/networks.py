@@ -8,6 +8,7 @@ import torch
 from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.models.linear_rnn_generator import LinearRNNGenerator, LinearRNNGeneratorConfig
 from lengthwise.models.rnn import RNN, RNNConfig
+from lengthwise.validation import check_kind
 
 SCALE = 2.0**-20
 """The scale of the states of tanh networks; tanh is then the identity up to a relative error of SCALE^2 / 3."""
@@ -94,6 +95,7 @@ def _shift(generator: LinearGenerator, count: int) -> np.ndarray:
 
 
 def _check(generator: LinearGenerator) -> None:
+    check_kind("generator", generator, LinearGenerator, "a LinearGenerator")
     if not generator.dimension:
         raise ValueError(
             "generator: expected at least one dimension, got 0, as for a word of one symbol; give the generator of a "

@@ -27,6 +27,7 @@ from lengthwise.constructions.memorization.memorize import (
 )
 from lengthwise.constructions.memorization.separation import num_entries, read_out
 from lengthwise.constructions.memorization.words import Word, parse_word
+from lengthwise.validation import check_sizes
 
 MAX_DIVISORS = 18
 """The largest number of divisors j >= 2 of a period for which all sets of divisors are enumerated. For periods with
@@ -48,6 +49,7 @@ def psi(order: int) -> int:
     """
     from sympy import factorint, totient
 
+    check_sizes(order=order)
     if order == 2:
         return 1
     return sum(int(totient(q**e)) for q, e in factorint(order).items() if (q, e) != (2, 1))
@@ -100,6 +102,7 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
     """
     word = parse_word(text)
     check_max_dimension(max_dimension)
+    check_sizes(budget=budget)
     best = _search(word, budget)
     if max_dimension is not None and max_dimension < best.lower:
         raise ValueError(

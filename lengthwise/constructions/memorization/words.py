@@ -160,6 +160,7 @@ polynomial for each pair of a 1 and a 0, and the degrees of the polynomials grow
 
 def check_binary(word: Word, longest: int | None = None) -> None:
     """Raise a ValueError unless a word has two symbols and, if `longest` is given, at most that many letters."""
+    check_word(word)
     if longest is not None and word.period > longest:
         raise ValueError(
             f"word: expected at most {longest} letters for an exact search, got {word.period}; give a shorter word"
