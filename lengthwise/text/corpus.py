@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from numbers import Real
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from lengthwise.files import UnreadableFile, read_file
 from lengthwise.text.language import Split
 from lengthwise.text.token_file import SPLITS, TokenFile, in_memory, read_tokens, write_tokens
 from lengthwise.text.tokenizer import train_tokenizer
+from lengthwise.validation import check_kind, path_of, whole_number
 
 FOLDER = "LENGTHWISE_CORPORA"
 """The environment variable with the folder of corpora; the default is `corpora` in the current folder."""
@@ -48,13 +50,15 @@ def read_texts(
     `valid_files`, the last fraction `held_out` of the rest is the validation split.
 
     Raises:
-        ValueError: a file is missing, or not UTF-8.
+        ValueError: no file is named, a file is missing or not UTF-8, or `held_out` is not in [0, 1).
     """
+    if not files:
+        raise ValueError(f"files: expected at least one file, got {files!r}; name text files for training")
     given = {"train": files, "valid": valid_files, "test": test_files}
     read = {name: [_read(file, name) for file in given[name]] for name in given}
     documents = split_documents(read["train"], held_out, tuple(name for name in ("test", "valid") if not given[name]))
     documents |= {name: tuple(read[name]) for name in ("valid", "test") if given[name]}
-    return Texts(documents, tuple(file.name for name in SPLITS for file in given[name]))
+    return Texts(documents, tuple(Path(file).name for name in SPLITS for file in given[name]))
 
 
 def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[str]) -> dict[Split, tuple[str, ...]]:
@@ -67,6 +71,9 @@ def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[
         >>> split_documents(["abcdefgh", "ij"], 0.4, ["test"])
         {'train': ('abcdef',), 'test': ('gh', 'ij')}
     """
+    check_kind("held_out", held_out, Real, "a fraction of the characters")
+    if not 0 <= held_out < 1:
+        raise ValueError(f"held_out: expected a fraction from 0 to below 1, got {held_out}; give one such as 0.1")
     parts: dict[Split, tuple[str, ...]] = {}
     left = list(documents)
     for name in splits:
@@ -85,7 +92,7 @@ def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[
 def _read(file: Path, split: str) -> str:
     field = "files" if split == "train" else f"{split}_files"
     try:
-        return read_file(file).decode("utf-8")
+        return read_file(path_of(field, file)).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert "
@@ -184,6 +191,7 @@ def number_names(count: int = 1_000) -> str:
         >>> number_names(3)
         'zero\\nfour hundred twenty-one\\neight hundred forty-two\\n'
     """
+    count = whole_number("count", count, 0, 1_000)
     return "".join(f"{number_name(421 * index % 1_000)}\n" for index in range(count))
 
 
@@ -201,6 +209,7 @@ def number_name(number: int) -> str:
         >>> number_name(342), number_name(700), number_name(16)
         ('three hundred forty-two', 'seven hundred', 'sixteen')
     """
+    number = whole_number("number", number, 0, 999)
     hundreds, rest = divmod(number, 100)
     words = [f"{_UNITS[hundreds]} hundred"] if hundreds else []
     if rest >= 20:
