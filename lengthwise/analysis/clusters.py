@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lengthwise.analysis.states import BlockStates
+from lengthwise.ops.shapes import check_axes, check_tensors
 
 
 class PrincipalComponents(NamedTuple):
@@ -24,18 +25,22 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
     decomposition. The fractions of variance are 0 if all states are equal.
 
     Raises:
-        ValueError: there are fewer than `num_components` states or dimensions.
+        ValueError: there are fewer than `num_components` states or dimensions, or a number is not finite.
 
     Example:
         >>> points, shares = principal_components(torch.tensor([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0]]), 1)
         >>> points[:, 0].round(decimals=6).tolist(), shares.tolist()
         ([1.0, -1.0, 0.0], [1.0])
     """
+    check_tensors(states=states)
+    check_axes("states", states, "N, D")
     if not 1 <= num_components <= min(states.shape):
         raise ValueError(
             f"num_components: expected 1 to {min(states.shape)} for states of shape {tuple(states.shape)}, got "
             f"{num_components}; choose a number in this range"
         )
+    if not states.isfinite().all():
+        raise ValueError("states: expected finite numbers, got infinity or NaN; leave out the states that overflow")
     centered = states.double() - states.double().mean(0)
     _, sizes, axes = torch.linalg.svd(centered, full_matrices=False)
     axes = axes[:num_components]

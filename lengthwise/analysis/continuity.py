@@ -23,7 +23,7 @@ from torch.func import functional_call
 
 from lengthwise.analysis.embedded import looking_up
 from lengthwise.registry import check_known
-from lengthwise.validation import check_sizes
+from lengthwise.validation import check_function, check_sizes
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens, each a vector of d numbers."""
@@ -110,6 +110,7 @@ def continuity_modulus(
     Source: Xu and Sato (2024), Definitions 3.4 to 3.6.
     Differs from the source: the source defines moduli on [0, 1]^(d x N), and does not estimate them.
     """
+    check_function("function", function)
     _check(kind, distances, domain, num_starts, p)
     search = _Search(function, kind, domain, p)
     best_pairs: dict[float, _Pairs] = {}

@@ -9,8 +9,9 @@ from jaxtyping import Complex, Float, Int64
 from torch import Tensor
 
 from lengthwise.devices import one_thread
-from lengthwise.models.base import RecurrentModel, eval_mode
+from lengthwise.models.base import RecurrentModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import check_is_task
 from lengthwise.tasks.regular.sum import Sum
 
 
@@ -47,8 +48,15 @@ def remainder_drift(
     every answer is off by one. The angle of harmonic k is known only modulo m/k, and is between -m/(2k) and m/(2k).
 
     Raises:
-        ValueError: a length is not positive, or a remainder does not occur because there are too few strings.
+        ValueError: the model is not recurrent, or the task is not a sum. A length is not positive, or a remainder does
+            not occur because there are too few strings.
     """
+    check_is_model(model)
+    check_is_task(task)
+    if not isinstance(model, RecurrentModel):
+        raise ValueError(f"model: expected a recurrent model, got {model.name}; make one such as lstm")
+    if not isinstance(task, Sum):
+        raise ValueError(f'task: expected a sum, got {task.name}; make one with make_task("sum", modulus=2)')
     read = [*lengths, reference]
     if min(read) < 1:
         raise ValueError(f"lengths: expected lengths of at least 1, got {min(read)}; choose positive lengths")

@@ -13,10 +13,10 @@ from lengthwise.analysis.states import BlockStates, block_states
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import final_answers
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, check_is_model
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import RegularTask, Task
+from lengthwise.tasks.base import RegularTask, Task, check_is_task
 
 NUM_STRINGS = 200
 """The number of strings that are analyzed, which is also the largest number of states of each level."""
@@ -60,6 +60,8 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
             is above 10,000. The task is not regular, has a single symbol or answer, lacks strings of this length, or
             has too large a monoid.
     """
+    check_is_model(model)
+    check_is_task(task)
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(
             f"model: expected a regular-gpt and a regular task, got {model.name} and {task.name}; choose a run of a "

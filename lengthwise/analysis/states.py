@@ -11,6 +11,7 @@ from torch import Tensor
 from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
 from lengthwise.conventions import PAD
 from lengthwise.display import spelled
+from lengthwise.models.base import check_is_model
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.tasks.base import RegularTask
@@ -74,8 +75,8 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
     same element have equal states.
 
     Raises:
-        ValueError: the model's thickness is above 1, so a state depends on more than its window; chunk sizes differ
-            between levels; a symbol id is outside the task's alphabet; or the monoid is too large.
+        ValueError: the model is not a RegularGPT; its thickness is above 1, so a state depends on more than its window;
+            chunk sizes differ between levels; a symbol id is outside the task's alphabet; or the monoid is too large.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -88,6 +89,9 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
     Source: Chi et al. (2023), section 7.3: the outputs of all layers, on strings of length 500.
     Differs from the source: the blocks are from the tree that answers the whole string, without the trees of prefixes.
     """
+    check_is_model(model)
+    if not isinstance(model, RegularGPT):
+        raise ValueError(f"model: expected a regular-gpt, got {model.name}; make one with make_model")
     if model.config.thickness != 1:
         raise ValueError(
             f"model: expected thickness 1, at which a state depends on one window, got {model.config.thickness}; train "

@@ -12,10 +12,10 @@ from lengthwise.analysis.receptive_field import Answer, cumulative_field, gradie
 from lengthwise.devices import one_thread
 from lengthwise.evaluation.perplexity import chunk_ends, gather_chunks
 from lengthwise.layers.read_in import SymbolReadIn
-from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.models.causal_transformer import CausalTransformer
 from lengthwise.models.regular_gpt_lm import RegularGPTLM
-from lengthwise.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask, check_is_text
 
 
 class TextField(NamedTuple):
@@ -38,12 +38,14 @@ def text_fields(
     of the log-odds of the last token.
 
     Raises:
-        ValueError: the model is neither a RegularGPTLM nor a transformer that reads symbols, or the text is too short
-            for a length.
+        ValueError: the model is neither a RegularGPTLM nor a transformer that reads symbols. The task is not a
+            language task, or the text is too short for a length.
 
     Source: Chi et al. (2023), section 7.4 and Figure 4b.
     Differs from the source: all lengths and models predict the same tokens; the log-odds of a token replace its loss.
     """
+    check_is_model(model)
+    check_is_text(task, "for such a task, `lengthwise analyze` shows the receptive field")
     tokens = task.tokens("test")
     ends = chunk_ends(len(tokens), max(lengths), num_chunks, seed=0)
     answer, table = embedded_answer(model), _embedding(model).weight.detach()
