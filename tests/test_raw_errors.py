@@ -118,7 +118,10 @@ MACHINES: list[tuple[Callable[[], object], str]] = [
     (lambda: ConformanceTest(None), TRANSDUCER),
     (lambda: random_language(2 * 10**6, 2, 0), "num_states: expected a whole number from 1 to 1,000, got 2000000; "),
     (lambda: random_language(3, 27, 0), "num_symbols: expected a whole number from 1 to 26, got 27; give one"),
-    (lambda: random_language(3, 2, -1), "seed: expected a whole number of at least 0, got -1; give a number such as 0"),
+    (
+        lambda: random_language(3, 2, -1),
+        "seed: expected a whole number from 0 to 9,223,372,036,854,775,807, got -1; give one",
+    ),
 ]
 
 CONSTRUCTIONS: list[tuple[Callable[[], object], str]] = [

@@ -8,7 +8,6 @@ import numpy as np
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton
-from lengthwise.randomness import whole_seed
 from lengthwise.validation import check_kind, whole_number
 
 MEMORY_LENGTH = 40
@@ -39,8 +38,8 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
     random generator of a library is used, so the language is the same on every computer and with every version.
 
     Raises:
-        ValueError: a size is out of its range, or the seed is negative. Or none of 20,000 automata meets the
-            conditions, because hardly any automaton of this size meets them.
+        ValueError: a size is out of its range, or the seed is not in 0 ... 2^63 - 1. Or none of 20,000 automata meets
+            the conditions, because hardly any automaton of this size meets them.
 
     Example:
         >>> language = random_language(4, 2, seed=0)
@@ -51,7 +50,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
     """
     num_states = whole_number("num_states", num_states, 1, MAX_STATES)
     num_symbols = whole_number("num_symbols", num_symbols, 1, len(ascii_lowercase))
-    seed = whole_seed(seed)
+    seed = whole_number("seed", seed, 0, 2**63 - 1)
     for attempt in range(MAX_ATTEMPTS):
         drawn = _draw(num_states, num_symbols, seed, attempt)
         if is_nontrivial(drawn):

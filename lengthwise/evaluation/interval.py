@@ -149,14 +149,15 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     show how much other nets would differ.
 
     Raises:
-        ValueError: an accuracy is neither NaN nor in [0, 1], or the accuracies are known, but there are no strings.
+        ValueError: a finite accuracy is not in [0, 1], or all accuracies are finite, but there are no strings.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
         >>> f"{low:.3f} {high:.3f}"
         '0.536 1.000'
     """
-    _check_probabilities("accuracies", accuracies)
+    _check_numbers("accuracies", accuracies)
+    _check_probabilities("accuracies", [value for value in accuracies if math.isfinite(value)])
     low, high = mean_interval(accuracies)
     if math.isnan(low):
         return low, high
