@@ -21,7 +21,7 @@ from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for, whole_seed
 from lengthwise.registry import check_known, is_of_package
 from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
-from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
+from lengthwise.tasks.base import MAX_SYMBOLS, Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.validation import check_function, whole_number
 
@@ -30,9 +30,6 @@ SetProgress = Callable[[float], None]
 
 MAX_STRINGS, MAX_LENGTH = 1_000_000, 10_000_000
 """The largest number of strings of one length, and the largest length; more are probably a mistake."""
-
-MAX_SYMBOLS = 1 << 32
-"""The largest number of symbols in all strings of one length. These symbols take 32 GiB, and are in memory at once."""
 
 MAX_SYMBOLS_DRAWN = 1 << 19
 """The largest number of symbols that are drawn at once. Drawing stores about five numbers for each symbol, including

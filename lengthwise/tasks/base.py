@@ -20,6 +20,9 @@ from lengthwise.validation import Description, check_kind, check_sizes, truncate
 MAX_NAMED_LENGTH = 10_000
 """An error message about an illegal length looks for a shorter legal length only up to this length."""
 
+MAX_SYMBOLS = 1 << 32
+"""The largest number of symbols in all strings of one length. These symbols take 32 GiB, and are in memory at once."""
+
 
 class Batch(NamedTuple):
     """A batch of strings or of sequences of vectors, with a target at every supervised position.
@@ -46,6 +49,7 @@ class Batch(NamedTuple):
 Sample = Callable[[Any, int, int, torch.Generator], Batch]
 Solve = Callable[[Any, Tensor], Tensor]
 Baseline = Callable[[Any, int], float]
+IsOfKind = Callable[[Any, int], bool]
 
 
 def _checks_draw(sample: Sample) -> Sample:
@@ -59,6 +63,9 @@ def _checks_draw(sample: Sample) -> Sample:
     def checked(self: "Task", batch_size: Any, length: Any, generator: Any) -> Batch:
         check_sizes(batch_size=batch_size)
         self.check_length(length)
+        if int(batch_size) * int(length) > MAX_SYMBOLS:
+            got = f"{batch_size:,} strings of length {length:,}; draw shorter or fewer strings"
+            raise ValueError(f"batch_size: expected at most {MAX_SYMBOLS:,} symbols in a batch, got {got}")
         # Without a generator, torch would draw from its global one, and no seed would give the same batch again.
         check_kind("generator", generator, torch.Generator, "a torch.Generator")
         return sample(self, int(batch_size), length, generator)
@@ -99,11 +106,28 @@ def _checks_length(baseline: Baseline) -> Baseline:
     return checked
 
 
+def _check_whole(length: object) -> None:
+    # True and False are rejected separately, because Python counts them among whole numbers.
+    if not isinstance(length, Integral) or isinstance(length, bool):
+        raise ValueError(f"length: expected a whole number, got {truncate(repr(length))}; give an int such as 40")
+
+
+def _checks_whole(is_of_kind: IsOfKind) -> IsOfKind:
+    @wraps(is_of_kind)
+    def checked(self: "Task", length: Any) -> bool:
+        _check_whole(length)
+        return is_of_kind(self, length)
+
+    return checked
+
+
 CHECKS: Mapping[str, Callable[..., Any]] = {
     "sample": _checks_draw,
     "sample_all_answers": _checks_draw,
     "solve": _checks_ids,
     "baseline": _checks_length,
+    "is_legal_length": _checks_whole,
+    "is_balanced_length": _checks_whole,
 }
 """The wrappers that check the arguments of a task's methods, by the name of the method."""
 
@@ -132,10 +156,12 @@ class Task(Description, ABC):
             if callable(method) and not getattr(method, "__isabstractmethod__", False):
                 setattr(cls, name, checked(method))
 
+    @_checks_whole
     def is_legal_length(self, length: int) -> bool:
         """Return whether strings of this length can be sampled; by default every length of at least 1."""
         return length >= 1
 
+    @_checks_whole
     def is_balanced_length(self, length: int) -> bool:
         """Return whether every class can be the final answer at this length.
 
@@ -149,8 +175,9 @@ class Task(Description, ABC):
         """Draw a batch; the same state of `generator` gives the same batch.
 
         Raises:
-            ValueError: the batch size is not a whole number of at least 1, the length is not legal, or the generator is
-                not a `torch.Generator`. The method of a subclass is called after these checks.
+            ValueError: the batch size is not a whole number of at least 1, the length is not legal, the batch has more
+                than `MAX_SYMBOLS` symbols, or the generator is not a `torch.Generator`. The method of a subclass is
+                called after these checks.
         """
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -167,9 +194,7 @@ class Task(Description, ABC):
 
     def check_length(self, length: int) -> None:
         """Raise a ValueError if `length` is not legal; the message names the nearest legal lengths."""
-        # True and False are rejected separately, because Python counts them among whole numbers.
-        if not isinstance(length, Integral) or isinstance(length, bool):
-            raise ValueError(f"length: expected a whole number, got {length!r}; give an int such as 40")
+        _check_whole(length)
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]

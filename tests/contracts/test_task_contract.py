@@ -278,9 +278,15 @@ def test_wrong_requests_for_samples_are_errors_before_anything_is_drawn(task: Ta
         for wrong in (2.5, True, "3"):
             with pytest.raises(ValueError, match=r"length: expected a whole number, got .*; give an int such as 40"):
                 sample(2, wrong, seeded(0))
+        with pytest.raises(ValueError, match=r"batch_size: expected at most 4,294,967,296 symbols .*; draw"):
+            sample(10**12, length, seeded(0))
         for generator in (None, 0, np.random.default_rng(0)):
             with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator, got .*; give one"):
                 sample(2, length, generator)
+    for is_of_kind in (task.is_legal_length, task.is_balanced_length):
+        for wrong in ("a", 1.5, True, None):
+            with pytest.raises(ValueError, match=r"length: expected a whole number, got .*; give an int such as 40"):
+                is_of_kind(wrong)
     assert torch.equal(torch.get_rng_state(), before)
 
 
