@@ -15,8 +15,9 @@ from torch.overrides import TorchFunctionMode
 
 from lengthwise.devices import Precision, computing_in, device_of
 from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_indices, check_symbols
+from lengthwise.models.checks import check_made_from, check_state, checks_batch_size, logits_from
 from lengthwise.models.containers import unwrap_hint
-from lengthwise.ops.shapes import check_shape, check_tensors
+from lengthwise.ops.shapes import check_tensors
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
@@ -150,8 +151,7 @@ class SequenceModel(nn.Module, ABC):
 
     def logits_of(self, states: Float[Tensor, "*M D"]) -> Float[Tensor, "*M Y"]:
         """Return the logits that `readout` computes from hidden states."""
-        logits: Tensor = self.readout(states)
-        return logits
+        return logits_from(self.readout, states)
 
 
 class SymbolModel(SequenceModel):
@@ -161,6 +161,7 @@ class SymbolModel(SequenceModel):
         self, config: ModelConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
+        check_made_from(type(self).Config, config, generator)
         check_sizes(vocab_size=vocab_size, num_classes=num_classes)
         self.config = config
         self.build(vocab_size, num_classes)
@@ -178,6 +179,12 @@ class RecurrentModel(SequenceModel):
     The logits of call t are ``forward(inputs)[:, t]``. Memory does not grow with the length.
     """
 
+    def __init_subclass__(cls) -> None:
+        """Make `initial_state` check its argument, also in models of other packages."""
+        super().__init_subclass__()
+        if inspect.isfunction(own := vars(cls).get("initial_state")):
+            cls.initial_state = checks_batch_size(own)  # type: ignore[method-assign]
+
     @abstractmethod
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         """Return the state before the first symbol, for each string of a batch."""
@@ -192,8 +199,7 @@ class RecurrentModel(SequenceModel):
         self.check_inputs(token[:, None], num_symbols)
         if torch.compiler.is_exporting():  # an exported graph must work for any number of strings
             return
-        first = self.initial_state(len(token))
-        check_shape("state", state, first.shape, f"begin with initial_state({len(token)})")
+        check_state(self, state, self.initial_state(len(token)))
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """Yield the states at every position, in chunks; by default, a chunk is one position, computed by `step`."""
@@ -303,7 +309,7 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
         2
     """
     model: type[Any] = MODELS[name]
-    if not isinstance(task, Alphabet | Vectors):
+    if isinstance(task, type) or not isinstance(task, Alphabet | Vectors):
         raise ValueError(f"task: expected a task, got {task!r}; make one with make_task")
     return build_model(name, validated(model.Config, config, path="model"), task, seed)
 

@@ -17,6 +17,7 @@ from lengthwise.layers.transformer_layer import Activation, LayerKind, Scales, S
 from lengthwise.models.base import MODELS
 from lengthwise.models.capabilities import changed_copy
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
+from lengthwise.models.checks import check_made_from
 from lengthwise.ops.sinusoids import Time
 from lengthwise.validation import validated
 
@@ -164,6 +165,7 @@ class LoopedTransformer(CausalTransformer):
     def __init__(
         self, config: LoopedTransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any
     ) -> None:
+        check_made_from(type(self).Config, config, generator)
         # All loops share one layer and one position encoding.
         super().__init__(config, num_layers=1, **sizes)
         width, variant = config.d_model, config.variant

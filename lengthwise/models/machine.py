@@ -19,6 +19,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.files import UnreadableFile, read_file, strict_json_loads, write_by_rename
 from lengthwise.models.base import Ids, Logits, ModelConfig, SequenceModel
 from lengthwise.models.capabilities import AcceptsPads
+from lengthwise.models.checks import checks_batch_size
 
 
 class MachineModel(SequenceModel):
@@ -132,6 +133,7 @@ class TransducerModel(MachineModel):
     def _final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
         return self._lookup.final_states(strings)
 
+    @checks_batch_size
     def initial_state(self, batch_size: int) -> Int64[Tensor, " B"]:
         """Return the state before the first symbol, for each string of a batch."""
         return torch.full((batch_size,), self.machine.start, device=self.readout.scores.device)

@@ -10,6 +10,7 @@ from lengthwise.layers.transformer_layer import States, TransformerLayer
 from lengthwise.models.base import MODELS, Depth
 from lengthwise.models.capabilities import AcceptsNoise, ReadsContinuations
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
+from lengthwise.models.checks import check_made_from
 
 
 class TransformerConfig(CausalTransformerConfig):
@@ -34,6 +35,7 @@ class Transformer(ReadsContinuations, AcceptsNoise, CausalTransformer):
     config: TransformerConfig
 
     def __init__(self, config: TransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any) -> None:
+        check_made_from(type(self).Config, config, generator)
         super().__init__(config, num_layers=config.num_layers, **sizes)
         self.layers = nn.ModuleList(
             TransformerLayer(d_model=config.d_model, num_heads=config.num_heads, kind="gpt2")

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from lengthwise.certification.methods.base import highest_level
 from lengthwise.conventions import PAD
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel, make_model
-from lengthwise.models.base import outline
+from lengthwise.models.base import ModelConfig, outline
 from lengthwise.models.capabilities import (
     AcceptsNoise,
     AcceptsPads,
@@ -302,6 +302,37 @@ def test_steps_reject_states_of_other_strings(name: str) -> None:
             ValueError, match=r"state: expected shape \[2, \d+\], got .*; begin with initial_state\(2\)"
         ):
             model.step(torch.tensor([0, 1]), wrong)
+    with pytest.raises(ValueError, match=r"state: expected the model's dtype torch.float32, got torch.float16; begin"):
+        model.step(torch.tensor([0, 1]), state.half())
+
+
+@pytest.mark.unchecked
+@that_are(RecurrentModel)
+def test_first_states_are_for_a_number_of_strings(name: str) -> None:
+    for wrong in (-1, 1.5, "a", True, 10**12):
+        with pytest.raises(ValueError, match=r"^batch_size: expected a whole number from 0 to 4,294,967,296, got "):
+            make(name).initial_state(wrong)
+
+
+@pytest.mark.unchecked
+def test_states_without_a_read_out_are_errors(name: str) -> None:
+    model = make(name)
+    with pytest.raises(ValueError, match=r"^states: expected a tensor, got a list; "):
+        model.logits_of([[0.0]])
+    with pytest.raises(ValueError, match=r"^states: expected hidden states that the model's read-out can read, got "):
+        model.logits_of(torch.zeros(2, 0))
+
+
+@pytest.mark.unchecked
+def test_models_are_made_from_their_config_and_a_generator(name: str) -> None:
+    kind = MODELS[name]
+    for wrong in ({}, None, ModelConfig()):
+        with pytest.raises(ValueError, match=f"^config: expected an? {kind.Config.__name__}, got .*; give one$"):
+            kind(wrong, vocab_size=3, num_classes=5)
+    with pytest.raises(ValueError, match=r"^generator: expected a torch.Generator, got 3; give one$"):
+        kind(kind.Config(), vocab_size=3, num_classes=5, generator=3)
+    with pytest.raises(ValueError, match=r"^task: expected a task, got <class .*; make one with make_task$"):
+        make_model(name, type(make_task("parity")))
 
 
 @pytest.mark.sampled
