@@ -80,6 +80,13 @@ def check_new(paths: Iterable[Path]) -> None:
             raise ValueError(f"{path}: expected a path without a file, got a file that exists; write to another folder")
 
 
+def check_no_file(argument: str, folder: Path) -> None:
+    """Raise a ValueError, which names the argument, if a file is at the path of a folder or at a path above it."""
+    for path in (folder, *folder.parents):
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise ValueError(f"{argument}: expected a folder, got the file {path}; name another folder")
+
+
 def unless_damaged(read: Callable[[], Content], default: Default) -> Content | Default:
     """Return what `read` returns, or the default if the file that it reads is missing or damaged.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from torch import nn
 import lengthwise
 from lengthwise import Recipe, certify, construct, length_curve, make_model, make_spec, make_task, task_from_function
 from lengthwise.automata import DFA, Semiautomaton, Transducer
+from lengthwise.export.base import export
+from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.training.recipe import PaceRecipe
 
 pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
@@ -251,6 +254,36 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (lambda: DFA(None, 0, np.array([True])), "semiautomaton: expected a Semiautomaton, got None; give one"),
         (lambda: lengthwise.load_run(None), "path: expected a path, got None; give one"),
+        (
+            lambda: make_spec("parity", "gru", budget="x"),
+            "goal.budget: expected a valid number, got 'x'; give one",
+        ),
+        (
+            lambda: make_spec("parity", "gru", budget=-1),
+            "goal.budget: expected a number greater than or equal to 0, got -1; give one",
+        ),
+        (
+            lambda: lengthwise.execute(SPEC, __file__),
+            f"root: expected a folder, got the file {__file__}; name another folder",
+        ),
+        (lambda: lengthwise.execute(SPEC, "runs", {}), "plan: expected an EvaluationPlan, got {}; give one"),
+        (lambda: lengthwise.execute(SPEC, "runs", 0), "plan: expected an EvaluationPlan, got 0; give one"),
+        (
+            lambda: execute_all([SPEC], Path(__file__, "runs"), [], print, pool=ThreadPoolExecutor()),
+            f"root: expected a folder, got the file {__file__}; name another folder",
+        ),
+        (
+            lambda: lengthwise.save_hub(Path(__file__, "hub"), NET, PARITY),
+            f"folder: expected a folder, got the file {__file__}; name another folder",
+        ),
+        (
+            lambda: lengthwise.save_hub("hub", NET, PARITY, trained_to=-3),
+            "trained_to: expected a number greater than or equal to 1, got -3; give one",
+        ),
+        (
+            lambda: export("(a|b)*", "onnx", "net.onnx", 3),
+            "options: expected an Options of lengthwise.export.base, got 3; give one",
+        ),
         (lambda: make_spec("parity", "gru", None), "settings: expected sections of settings, got None; give one"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import VARIABLE
-from lengthwise.files import UnreadableFile, exists
+from lengthwise.files import UnreadableFile, check_no_file, exists
 
 MAX_DIGITS = 1_000
 """The largest number of digits of a number; Python converts at most 4,300."""
@@ -38,11 +38,10 @@ def folder(kind: Any, tokens: Sequence[Any]) -> Path:
         raise ValueError(f"{name}: expected a folder, got an empty name; write . for the current folder")
     path = Path(text)
     try:
-        is_existing = exists(path)
+        exists(path)
     except UnreadableFile as error:
         raise ValueError(f"{name}: {error}") from None
-    if is_existing and not path.is_dir():
-        raise ValueError(f"{name}: expected a folder, got the file {text}; name another folder")
+    check_no_file(name, path)
     return path
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
 from lengthwise.registry import Registry
+from lengthwise.validation import check_kind, path_of
 
 Form = Literal["step", "strings", "parts"]
 """The form of a graph: one step of a recurrent model, whole strings, or (in ONNX) parts of strings in sequence."""
@@ -57,4 +58,6 @@ def export(source: str | Path, to: str, out: str | Path, options: Options | None
         ValueError: the format does not exist, the source has no model or machine, or the format cannot represent it.
         OSError: the file cannot be written.
     """
-    return EXPORTS[to].write(str(source), Path(out), options or Options())
+    check_kind("options", options, (Options, type(None)), "an Options of lengthwise.export.base")
+    given = Options() if options is None else options
+    return EXPORTS[to].write(str(source), path_of("out", out), given)

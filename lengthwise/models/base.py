@@ -183,7 +183,7 @@ class RecurrentModel(SequenceModel):
         """Make `initial_state` check its argument, also in models of other packages."""
         super().__init_subclass__()
         if inspect.isfunction(own := vars(cls).get("initial_state")):
-            cls.initial_state = checks_batch_size(own)  # type: ignore[method-assign]
+            cls.initial_state = checks_batch_size(own)  # type: ignore[method-assign, assignment]
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:

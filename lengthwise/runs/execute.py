@@ -12,7 +12,7 @@ from lengthwise.conventions import Diverged
 from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu, one_thread
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
-from lengthwise.files import reason, remove_drafts
+from lengthwise.files import check_no_file, reason, remove_drafts
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
@@ -60,11 +60,11 @@ def execute(
     `LENGTHWISE_DEVICE` names, or the CPU. Certificates are made on the CPU. If several processes train (`ranks`), this
     process is the first process, and all other processes call `train_along`.
     """
-    plan, root = plan or EvaluationPlan(), path_of("root", root)
+    plan, root = EvaluationPlan() if plan is None else plan, path_of("root", root)
     _check_arguments(spec, plan, listener, stop_requested, device)
     # Another precision of matrix products or another default type would give another net under the same id.
     check_arithmetic()
-    folder = RunFolder(root / spec.id)
+    check_no_file("root", (folder := RunFolder(root / spec.id)).path)
     check_ranks_of(spec, ranks)
     placement = Placement(find_device(device) if isinstance(device, str) else device or default_device(), ranks)
     with one_thread(), placement.leading() as announce_training:

@@ -2,15 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
 from lengthwise.certification.builder import mismatched_part, weights_digest
 from lengthwise.certification.certificate import CERTIFICATE, Certificate
-from lengthwise.files import exists, read_file, read_json, remove_drafts, write_by_rename, write_json
+from lengthwise.files import check_no_file, exists, read_file, read_json, remove_drafts, write_by_rename, write_json
 from lengthwise.models.base import MODELS, SequenceModel, build_model, check_is_model, load_weights
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
@@ -38,7 +39,7 @@ class HubConfig(FrozenRecord):
     weights: str
     source: tuple[str, str]
     run: dict[str, Any] | None = None
-    trained_to: int | None = None
+    trained_to: Annotated[int, Field(ge=1)] | None = None
     nonlinearity: Literal["tanh", "relu"] = "tanh"
     versions: dict[str, str]
 
@@ -87,8 +88,7 @@ def save_hub(
     path = path_of("folder", folder)
     check_is_model(model)
     check_is_task(task)
-    if exists(path) and not path.is_dir():
-        raise ValueError(f"folder: expected a folder, got the file {path}; name another folder")
+    check_no_file("folder", path)
     if exists(path / CONFIG) and not is_of_library(path):
         raise ValueError(
             f"folder: expected a folder without a {CONFIG} of another library, got {path}; name another folder"

@@ -154,9 +154,8 @@ def make_spec(
     if problems:
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], whole_seed(seed))
-    if level is not None:
-        attempts = goal_preset.models_for(len(spec.task.classes) if isinstance(spec.task, SymbolTask) else 1)
-        spec = spec._replace(goal=_goal(level, budget, attempts, settings.get("model", {})))
+    attempts = goal_preset.models_for(len(spec.task.classes) if isinstance(spec.task, SymbolTask) else 1)
+    spec = spec._replace(goal=_goal(level, budget, attempts, settings.get("model", {})))
     fields = _section(merged, "task")
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
@@ -209,11 +208,12 @@ def _check_sections(settings: object, other_tasks: object) -> None:
 
 
 def _goal(
-    level: GoalLevel, budget: float | int, attempts: Sequence[Mapping[str, Any]], given: Mapping[str, Any]
-) -> Goal:
+    level: GoalLevel | None, budget: float | int, attempts: Sequence[Mapping[str, Any]], given: Mapping[str, Any]
+) -> Goal | None:
     """Return a goal with the attempts of a preset, except attempts that change a model setting that the user gave."""
     models = tuple(dict(changes) for changes in attempts if not given.keys() & changes.keys()) or ({},)
-    return validated(Goal, {"level": level, "budget": budget, "models": models}, path="goal")
+    goal = validated(Goal, {"level": level or "solved", "budget": budget, "models": models}, path="goal")
+    return None if level is None else goal  # a wrong budget is an error even without a goal
 
 
 def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:

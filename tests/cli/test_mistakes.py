@@ -202,6 +202,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (["train", "parity", "gru", "--runs", __file__], f"--runs: expected a folder, got the file {__file__}; name"),
         (
+            ["train", "parity", "gru", "--runs", f"{__file__}/runs"],
+            f"--runs: expected a folder, got the file {__file__}; name",
+        ),
+        (
             ["train", "parity", "gru", "--config", "."],
             ".: expected a TOML file with settings, got a folder; name a file in it",
         ),

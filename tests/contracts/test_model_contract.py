@@ -22,6 +22,7 @@ from lengthwise.models.capabilities import (
 )
 from lengthwise.ops.intervals import Intervals
 from lengthwise.presets import PRESETS
+from lengthwise.registry import is_of_package
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.base import Batch
@@ -324,6 +325,7 @@ def test_states_without_a_read_out_are_errors(name: str) -> None:
 
 
 @pytest.mark.unchecked
+@pytest.mark.parametrize("name", [name for name in MODELS if is_of_package(MODELS[name])])
 def test_models_are_made_from_their_config_and_a_generator(name: str) -> None:
     kind = MODELS[name]
     for wrong in ({}, None, ModelConfig()):

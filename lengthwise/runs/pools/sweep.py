@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.files import check_no_file
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.lock import RunHeld, check_locks
 from lengthwise.runs.pools.base import ReportingExecutor
@@ -53,6 +54,7 @@ def execute_all(
     """
     if not specs:
         return []
+    check_no_file("root", root)
     root.mkdir(parents=True, exist_ok=True)
     # Without locks, two workers could train one run at the same time, and overwrite each other's files.
     check_locks(root)
