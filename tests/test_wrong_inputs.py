@@ -64,7 +64,10 @@ IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each stri
         (lambda: library.digit_sum("x"), "modulus: expected a whole number from 1 to 10, got 'x'; give one"),
         (lambda: library.modular_arithmetic(2.5), "modulus: expected a whole number from 1 to 10, got 2.5; give one"),
         (lambda: library.bounded_dyck(2.5), "depth: expected a whole number, got 2.5; give one"),
-        (lambda: library.exact_depth_dyck(0), r"depth: expected a nesting depth of at least 1, got 0; bounded_dyck\(0"),
+        (
+            lambda: library.exact_depth_dyck(0),
+            r"depth: expected a nesting depth of at least 1, got 0; choose 1 or more",
+        ),
         (lambda: random_language("3", 2, 0), "num_states: expected a whole number from 1 to 1,000, got '3'; give one"),
         (
             lambda: machine_svg(MACHINE, ("a", "b")),

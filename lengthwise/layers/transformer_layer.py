@@ -80,6 +80,7 @@ class TransformerLayer(nn.Module):
         if activation is not None:
             check_choice("activation", activation, get_args(Activation))
         self.num_heads = num_heads
+        check_choice("activations", activations, ("kept", "recomputed"))
         self.activations = activations
         self.activation = _ACTIVATIONS[activation or ("silu" if kind == "scaled" else "gelu-tanh")]
         self.norms = nn.ModuleList(_norm(d_model, kind) for _ in range(2))

@@ -24,7 +24,7 @@ Differs from the source: see `lengthwise.ops.scan`; T need not be a power of two
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -87,6 +87,7 @@ def recurrence(
     initial = _initial(transitions, inputs, initial)
     form = form or fastest_form(transitions, inputs)
     check_choice("form", form, _FORMS)
+    check_choice("overflow", overflow, get_args(Overflow))
     states: Tensor = _Recurrence.apply(transitions, inputs, initial, form)  # type: ignore[no-untyped-call]
     if overflow == "raise":
         check_finite(states, transitions=transitions, inputs=inputs, initial=initial)

@@ -1,12 +1,12 @@
 """Fixed sinusoidal encodings of positions in a string, and of the loops of a looped model."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from lengthwise.validation import check_sizes
+from lengthwise.validation import check_choice, check_sizes
 
 Time = Literal["index", "fraction"]
 """The time that encodes a loop: the loop's number r = 0 ... R - 1, or the fraction r / R of all R loops."""
@@ -98,6 +98,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
     """
     _check_count("num_loops", num_loops)
     check_sizes(width=width)
+    check_choice("time", time, get_args(Time))
     angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
     if time == "fraction":
         angles = angles / num_loops

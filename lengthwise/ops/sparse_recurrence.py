@@ -24,7 +24,7 @@ Source: Terzić et al., "Structured sparse transition matrices to enable state t
 Differs from the source: the gradient of the source's code keeps N^2 numbers for each position.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float, Int64
@@ -113,6 +113,7 @@ def sparse_recurrence(
     if torch.compiler.is_exporting():
         return sparse_recurrence_by_definition(mixtures, dictionary, factors, values, rows, initial, form=form)
     _check(mixtures, dictionary, factors, values, rows, initial, form)
+    check_choice("overflow", overflow, get_args(Overflow))
     states: Tensor = _SparseRecurrence.apply(mixtures, dictionary, factors, values, rows, initial, form)  # type: ignore[no-untyped-call]
     if overflow == "raise":
         given = {"dictionary": dictionary, "factors": factors, "values": values, "initial": initial}

@@ -17,6 +17,7 @@ only on the symbol.
 """
 
 import math
+from typing import get_args
 
 import torch
 from jaxtyping import Float, Int64
@@ -33,6 +34,7 @@ from lengthwise.ops.block_recurrence import (
     recurrence_by_definition,
 )
 from lengthwise.ops.shapes import check_axes, check_shape, check_strings, check_tensors
+from lengthwise.validation import check_choice
 
 Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
@@ -82,6 +84,7 @@ def symbol_recurrence(
     if torch.compiler.is_exporting():
         return symbol_recurrence_by_definition(transitions, values, tokens, initial)
     _check(transitions, values, tokens, initial)
+    check_choice("overflow", overflow, get_args(Overflow))
     states: Tensor = _SymbolRecurrence.apply(transitions, values, tokens, initial)  # type: ignore[no-untyped-call]
     if overflow == "raise":
         check_finite(states, transitions=transitions, values=values, initial=initial)
@@ -102,6 +105,7 @@ def symbol_final_state(
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
     _check(transitions, values, tokens, initial)
+    check_choice("overflow", overflow, get_args(Overflow))
     # The comparisons are exact, because this case must return the same bits as the products.
     if _is_one_hot(transitions) and _is_one_hot(initial[..., None]) and not bool(values.any()):
         return _one_hot_final_state(transitions, tokens, initial)

@@ -76,7 +76,12 @@ def read_text(folder: Path, text: str) -> LabeledMachine:
 @pytest.mark.parametrize(
     ("limit", "largest", "check", "message"),
     [
-        ("MAX_CHARACTERS", 3, lambda: limits.check_text("abc"), "expected a machine of at most 2 characters, got 3"),
+        (
+            "MAX_CHARACTERS",
+            3,
+            lambda: limits.check_text("abc"),
+            "expected a machine.s text of at most 2 characters, got 3",
+        ),
         (
             "MAX_NAME",
             3,
