@@ -24,7 +24,7 @@ def checks_batch_size(initial_state: InitialState) -> InitialState:
 
     @wraps(initial_state)
     def checked(self: Any, batch_size: Any) -> Tensor:
-        if not torch.compiler.is_compiling() and not torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+        if not torch.compiler.is_compiling() and not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             whole_number("batch_size", batch_size, 0, MAX_STRINGS)
         return initial_state(self, batch_size)
 
