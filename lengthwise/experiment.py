@@ -148,10 +148,10 @@ class Requirements(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
-    - `about`: lines about the subject of the page, which follow the lines of the headline. The first of all these lines
-      opens the page, and the other lines become bullets, at most three.
     - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`). Its
       first line is the sentence that answers the reader's question.
+    - `about`: lines about the subject of the page. On the page, they follow the lines of `headline`. The first line of
+      the page is a sentence alone, and all later lines of both become bullets, at most three.
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
     - `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
     - `main`: the columns of the page's first table, if they are not the usual ones.

@@ -328,7 +328,10 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
     if not 0 <= answer < len(certificate.classes) or certificate.classes[answer] != counterexample.expected:
         raise refusal(f"the transducer does not answer its counterexample with {counterexample.expected!r}")
     if counterexample.got == counterexample.expected or counterexample.got not in (None, *certificate.classes):
-        raise refusal(f"{counterexample.got!r} is not a wrong answer to its counterexample")
+        raise refusal(
+            f"expected a wrong answer to the string of its counterexample, got {counterexample.got!r}, which is right "
+            "or no answer of the task"
+        )
     if counterexample.shortest == "of the machine":
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
         error = None if machine is None else first_error(machine, task)

@@ -131,9 +131,9 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     # the claim is true.
     if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
-            f"{source}: expected boxes with an interior, because VNN-LIB has no strict inequality, got single states "
-            "of a net in exact arithmetic; use `lengthwise certify`, which checks the model's proof with the separate "
-            "checker"
+            f"{source}: expected boxes with an interior, got single states of a net in exact arithmetic; VNN-LIB "
+            "cannot state that a net leaves a single state, because it has no strict inequality, so use `lengthwise "
+            "certify`, which checks the model's proof with the separate checker"
         )
     if enclosures.num_queries > MAX_QUERIES:
         raise ValueError(

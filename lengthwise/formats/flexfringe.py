@@ -88,8 +88,8 @@ def _answer(data: Any, num_types: int) -> int:
             continue
         if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < num_types) or type(count) is not int:
             raise ValueError(
-                f"final_counts: expected type numbers below {num_types}, each with a whole number, got "
-                f"{str({key: count})[:60]}; export the model again with FlexFringe"
+                "final_counts: expected a whole number as the count of each type, with types numbered below "
+                f"{num_types}, got {str({key: count})[:60]}; export the model again with FlexFringe"
             )
         counts[int(key)] = count
     return counts.index(max(counts)) if max(counts, default=0) > 0 else IGNORE

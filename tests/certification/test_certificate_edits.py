@@ -146,8 +146,16 @@ EDITS = [
     ("refuted", set_to([], "counterexample", "string"), "is empty, or contains a symbol that the task"),
     ("refuted", set_to(["a", "c"], "counterexample", "string"), "is empty, or contains a symbol that the task"),
     ("refuted", set_to(["a"] * 4 + ["b"], "counterexample", "string"), "does not answer its counterexample with"),
-    ("refuted", set_to("0", "counterexample", "got"), "'0' is not a wrong answer to its counterexample"),
-    ("refuted", set_to("maybe", "counterexample", "got"), "'maybe' is not a wrong answer to its counterexample"),
+    (
+        "refuted",
+        set_to("0", "counterexample", "got"),
+        "a wrong answer to the string of its counterexample, got '0'",
+    ),
+    (
+        "refuted",
+        set_to("maybe", "counterexample", "got"),
+        "a wrong answer to the string of its counterexample, got 'maybe'",
+    ),
     ("refuted", set_to([-100, -100], "transducer", "outputs"), "its transducer has no answer to any nonempty string"),
     (
         "refuted",

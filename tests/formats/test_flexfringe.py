@@ -104,11 +104,11 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
         (change(["types"], ["1", "1"]), r"^types: expected names that differ from one another"),
         (
             change(["nodes", 1, "data", "final_counts"], {"2": 1}),
-            r"^final_counts: expected type numbers below",
+            r"^final_counts: expected a whole number as the count of each type",
         ),
         (
             change(["nodes", 1, "data", "final_counts"], {"1": 0.5}),
-            r"^final_counts: expected type numbers below",
+            r"^final_counts: expected a whole number as the count of each type",
         ),
         (change(["nodes"], {}), r"^nodes: expected a list, got dict; export the model again with FlexFringe$"),
     ],

@@ -305,11 +305,11 @@ class Affine:
         return self.smooth(f, torch.sigmoid, max_curvature, lambda low, high: 1.0)
 
     def power(self, exponent: float) -> "Affine":
-        """Return x^p for a negative exponent p; the remainder is infinite unless all x are positive."""
+        """Return x^p for a negative exponent p; unless all x are positive, the remainder is infinite or NaN."""
 
         def max_curvature(low: Tensor, _: Tensor) -> Tensor:
             # |f''| = |p (p - 1)| x^(p - 2) falls with x, so it is largest at the low end.
-            # `where` computes both branches before it selects, so the power must be finite for all numbers.
+            # Without positive numbers there is no bound. The clamp keeps NaN out of the branch that `where` drops.
             positive = low.clamp(min=1e-300)
             bound = abs(exponent * (exponent - 1)) * positive ** (exponent - 2)
             return torch.where(low > 0, bound, torch.inf)
@@ -326,7 +326,8 @@ class Affine:
         # This is a difference of forms, because x and its mean share inputs. Intervals would count the shared part
         # twice.
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
-        # If the bounds allow a variance plus epsilon of 0 or less, the power is infinite, and no proof succeeds.
+        # If the bounds allow a variance plus epsilon of 0 or less, the power is infinite or NaN. Then no comparison
+        # holds, so no proof succeeds.
         variance = deviation.squared_norm().scaled(size)
         return deviation * variance.shifted(epsilon).power(-0.5)
 

@@ -211,6 +211,6 @@ def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
             return bare._replace(readout=weights, bias=bias)
         scale *= 2
     raise RuntimeError(
-        f"word: found no integer weights below {MAX_WEIGHT:,} that read {word.text!r} from its states; take a shorter "
-        "word"
+        f"word: found no integer read-out weights below {MAX_WEIGHT:,} with which the net generates {word.text!r}; "
+        "take a shorter word"
     )

@@ -54,7 +54,7 @@ def _checked(outcomes: Sequence[Outcome]) -> str:
 def _fewer(experiment: Experiment) -> str:
     """Return a remark if some cells are scored at fewer lengths than the experiment measures."""
     is_less = any(cell.window not in (None, experiment.plan.dense) for cell in experiment.cells)
-    return " (in some rows, at fewer lengths)" if is_less else ""
+    return " (for some tasks, only some of these lengths)" if is_less else ""
 
 
 def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, str]:

@@ -261,7 +261,7 @@ def test_what_is_not_known_is_refused() -> None:
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "expected only parts that have bounds, got GELU")
     foreign.readout[3] = torch.nn.Sequential(torch.nn.ReLU())
-    refused(foreign, "a Topmost of the states' width .* in the read-out, got a Sequential at width 6")
+    refused(foreign, "a Topmost in the read-out and before the layer's columns, got a Sequential for 6 numbers")
 
 
 @pytest.mark.usefixtures("fewer_strings")

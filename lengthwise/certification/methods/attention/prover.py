@@ -60,8 +60,9 @@ class AttentionProver(Prover):
     positions. If a score depends only on two symbols and their distance, a longest path gives the largest mass over all
     strings of a regular language (`masses`). Now consider all strings that end with the same symbol in the same state.
     One box contains their masses, and one box contains the first layer's results for them. In a later layer, the pair
-    of symbol and state replaces the symbol. The pairs of positions determine the layer's values and scores, up to the
-    widths of the boxes around the results of the layer before. The boxes of the last layer's masses are halved, into at
+    of symbol and state replaces the symbol. A position's pair determines its value in this layer. The pairs of two
+    positions and their distance determine the score between them. Both hold up to the widths of the boxes around the
+    results of the layer before. The boxes of the last layer's masses are halved, into at
     most `MAX_PIECES` pieces, until the right answer has the largest logit in each piece.
 
     Source: ours.

@@ -216,7 +216,7 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
             width = values.center.shape[-1]
             raise unlike_settings(
-                "expected only norms, linear maps, ReLUs and a Topmost of the states' width before the layer's columns "
-                f"and in the read-out, got {with_article(type(part).__name__)} at width {width}"
+                "expected only norms, linear maps, ReLUs and, for numbers of its own width, a Topmost in the read-out "
+                f"and before the layer's columns, got {with_article(type(part).__name__)} for {width} numbers"
             )
     return values

@@ -46,8 +46,8 @@ _HEADLINE = (
     "on random strings of 41-500 symbols; on two further tasks, D_12 and modular arithmetic, "
     "{cells[D_12 | Modular Arithmetic][C=2][solved]} nets make no error.\n"
     "If nets merge states by a product of matrices (column *products*), {cells[*][products][solved]} make no error, "
-    "and {cells[*][products][level proved]} are `proved`. For both kinds of nets, the same rule decides whether a "
-    "run trains another net."
+    "and {cells[*][products][level proved]} are `proved`. A run of either kind trains another net if the training "
+    "loss stays high (see the notes)."
 )
 
 _ABOUT_PRODUCTS = (
