@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.ops.shapes import check_shape, check_tensors
+
 UNIT = 2.0**-23
 """Twice the unit roundoff of float32. The unit roundoff bounds the relative error of one float32 operation."""
 
@@ -45,9 +47,16 @@ class Intervals:
     low: Float[Tensor, "*N D"]
     high: Float[Tensor, "*N D"]
 
+    def __post_init__(self) -> None:
+        check_tensors(low=self.low, high=self.high)
+        check_shape("high", self.high, self.low.shape, "give both ends of every interval")
+
     @classmethod
     def around(cls, values: Tensor, radius: float = 0.0) -> "Intervals":
         """Return the interval [value - `radius`, value + `radius`] around each value."""
+        check_tensors(values=values)
+        if radius < 0:
+            raise ValueError(f"radius: expected a number of at least 0, got {radius}; give half the width")
         return cls(values - radius, values + radius)
 
     @property

@@ -1,4 +1,4 @@
-"""Options of ops and layers that are chosen by a name: a wrong name is an error, not the default."""
+"""Wrong names of options in ops and layers, and wrong ends of intervals: one sentence names the argument."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ import torch
 
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.intervals import Intervals
 from lengthwise.ops.sinusoids import timestep_sinusoids
 from lengthwise.ops.sparse_recurrence import sparse_recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
@@ -26,12 +27,18 @@ SPARSE = (torch.eye(2), torch.eye(2).expand(2, 2, 2), None, None, torch.tensor([
         (lambda: symbol_recurrence(*TABLE, overflow="zz"), "overflow: expected 'raise' or 'keep', got 'zz'; "),
         (lambda: symbol_final_state(*TABLE, overflow="zz"), "overflow: expected 'raise' or 'keep', got 'zz'; "),
         (lambda: sparse_recurrence(*SPARSE, overflow="zz"), "overflow: expected 'raise' or 'keep', got 'zz'; "),
+        (lambda: Intervals([0.0], torch.ones(1)), "low: expected a tensor, got a list; make a tensor of it with"),
+        (lambda: Intervals(torch.zeros(2), torch.ones(3)), r"high: expected shape \[2\], got \[3\]; give both ends"),
+        (
+            lambda: Intervals.around(torch.zeros(2), -1.0),
+            "radius: expected a number of at least 0, got -1.0; give half",
+        ),
         (
             lambda: TransformerLayer(d_model=4, num_heads=2, kind="gpt2", activations="zz"),
             "activations: expected 'kept' or 'recomputed', got 'zz'; ",
         ),
     ],
 )
-def test_a_wrong_name_is_refused(call: Callable[[], object], sentence: str) -> None:
+def test_one_sentence_names_the_argument(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         call()
