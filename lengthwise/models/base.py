@@ -14,8 +14,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lengthwise.devices import Precision, computing_in, device_of
-from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_indices, check_symbols
-from lengthwise.models.checks import check_made_from, check_state, checks_batch_size, logits_from
+from lengthwise.models.capabilities import AcceptsVectors
+from lengthwise.models.checks import (
+    check_ids,
+    check_indices,
+    check_made_from,
+    check_state,
+    check_symbols,
+    checks_batch_size,
+)
 from lengthwise.models.containers import unwrap_hint
 from lengthwise.ops.shapes import check_tensors
 from lengthwise.ops.tree import Tree
@@ -151,7 +158,9 @@ class SequenceModel(nn.Module, ABC):
 
     def logits_of(self, states: Float[Tensor, "*M D"]) -> Float[Tensor, "*M Y"]:
         """Return the logits that `readout` computes from hidden states."""
-        return logits_from(self.readout, states)
+        check_tensors(states=states)
+        logits: Tensor = self.readout(states)
+        return logits
 
 
 class SymbolModel(SequenceModel):
@@ -259,21 +268,6 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
     finally:
         for module, is_training in modes:
             module.training = is_training
-
-
-def first_names(model: nn.Module) -> dict[str, str]:
-    """Map every parameter name to the first name of the same parameter; a tied weight has several names."""
-    named = list(model.named_parameters(remove_duplicate=False))
-    # The order is reversed, so that the first name of a parameter overwrites the other names.
-    first = {parameter: name for name, parameter in reversed(named)}
-    return {name: first[parameter] for name, parameter in named}
-
-
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Convert the model to the number format of the given weights, and then load these weights."""
-    # Without this conversion, `load_state_dict` would convert the weights to the model's precision.
-    dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
-    model.to(dtype).load_state_dict(weights)
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", base=SequenceModel, names_folders=True)

@@ -22,8 +22,8 @@ from lengthwise.models.capabilities import (
     BoundedReceptiveField,
     DrawsInTraining,
     HasHiddenMatrices,
-    check_indices,
 )
+from lengthwise.models.checks import check_indices
 from lengthwise.registry import NameIn, nearest
 from lengthwise.validation import check_divisor, check_one_given, check_sizes, truncate
 

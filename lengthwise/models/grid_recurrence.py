@@ -11,7 +11,8 @@ from torch import Tensor
 from lengthwise.conventions import BAR, NUM_SPECIAL
 from lengthwise.layers.grid_cells import CategoricalCell, FreeCell, GridCell, NumberReadout
 from lengthwise.models.base import MODELS, ModelConfig, SymbolModel, Width
-from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsTraining, check_indices
+from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsTraining
+from lengthwise.models.checks import check_indices
 from lengthwise.ops.grid import last_row
 
 MAX_MESSAGES = 64

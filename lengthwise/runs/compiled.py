@@ -13,7 +13,8 @@ from lengthwise.certification.parts import Part, PositiveCount, TransducerFields
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
-from lengthwise.models.base import MODELS, build_model, load_weights
+from lengthwise.models.base import MODELS, build_model
+from lengthwise.models.weights import load_weights
 from lengthwise.runs.provenance import versions
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.validation import dump_named, path_of, split_named, validated

@@ -12,7 +12,8 @@ from torch import Tensor
 from lengthwise.certification.builder import mismatched_part, weights_digest
 from lengthwise.certification.certificate import CERTIFICATE, Certificate
 from lengthwise.files import check_no_file, exists, read_file, read_json, remove_drafts, write_by_rename, write_json
-from lengthwise.models.base import MODELS, SequenceModel, build_model, check_is_model, load_weights
+from lengthwise.models.base import MODELS, SequenceModel, build_model, check_is_model
+from lengthwise.models.weights import load_weights
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
 from lengthwise.runs.described import net_of_parts, parts_of

@@ -12,7 +12,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lengthwise.files import open_file, write_by_rename
-from lengthwise.models.base import SequenceModel, first_names
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.weights import first_names
 from lengthwise.training.loop import Growth, TrainingState
 from lengthwise.training.shards import distribute, joined_shards
 

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import Diverged
 from lengthwise.devices import computing_in, device_of, on_cpu, one_thread
-from lengthwise.models.base import SequenceModel, check_is_model, first_names
+from lengthwise.models.base import SequenceModel, check_is_model
 from lengthwise.models.capabilities import FollowsTraining
 from lengthwise.models.consistency import check_consistent, check_reads_vectors, check_sizes
+from lengthwise.models.weights import first_names
 from lengthwise.randomness import draws_without_generator, generator_for, whole_seed
 from lengthwise.registry import is_of_package
 from lengthwise.tasks.base import SymbolTask, Task, VectorTask, check_is_task

@@ -131,7 +131,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (
             ["evaluate", "x", "--labeled", "y", "--strings", "9"],
-            "--strings: not allowed with --labeled, because the file",
+            "--strings: not allowed with --labeled, whose file contains the strings",
         ),
         (["certify", "--check", "x", "--out", "y"], "--out: not allowed with --check, which writes no certificate"),
         (["compare", ".", "..", "--longest", "50"], "--longest: not allowed with folders of runs, which are"),
