@@ -50,6 +50,8 @@ class Intervals:
     def __post_init__(self) -> None:
         check_tensors(low=self.low, high=self.high)
         check_shape("high", self.high, self.low.shape, "give both ends of every interval")
+        # low <= high is not checked. A kernel may be off by its last digit, so it may swap the images of two nearly
+        # equal ends, until `rounded` moves them apart. Each method that applies a function calls `rounded` afterwards.
 
     @classmethod
     def around(cls, values: Tensor, radius: float = 0.0) -> "Intervals":
