@@ -188,9 +188,10 @@ class Experiment(NamedTuple):
 
     @property
     def plans(self) -> list[EvaluationPlan]:
-        """The plan of measurements of each run, restricted to the dense lengths that the run's cells score.
+        """The plan of measurements of each run.
 
-        Plans include a certificate only if the run's task has a reference machine.
+        Its dense lengths range from the lowest to the highest length that the run's cells score. It includes a
+        certificate only if the run's task has a reference machine.
         """
         # A run may belong to several cells; lengths outside of the cells' windows would only cost time.
         windows: dict[str, list[tuple[int, int]]] = {}
@@ -309,13 +310,13 @@ def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:
 
 
 def check_is_not_paper(scale: Scale, reason: str = "this experiment is not from a paper") -> None:
-    """Raise a ValueError with a reason if the scale is `paper`. Experiments call this if no paper gives their sizes."""
+    """Raise a ValueError with a reason if the scale is `paper`; for experiments whose sizes no paper gives."""
     if scale == "paper":
         raise ValueError(f"scale: expected small or smoke, got paper, but {reason}; use small, or smoke for a trial")
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:
-    """Return settings changed to hardly any training and, unless they give the model's size, to a small model."""
+    """Return the settings with 20 short training steps and, for sizes that they leave open, with a small model."""
     sizes = {"d_model": 16, "num_heads": 2, "block_dim": 16}
     config, given = MODELS[model].Config, settings.get("model", {})
     small = {name: size for name, size in sizes.items() if config.uses(name, given)}

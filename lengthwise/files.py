@@ -81,7 +81,7 @@ def check_new(paths: Iterable[Path]) -> None:
 
 
 def check_no_file(argument: str, folder: Path) -> None:
-    """Raise a ValueError, which names the argument, if a file is at the path of a folder or at a path above it."""
+    """Raise a ValueError, which names the argument, if the path of a folder or of one of its parents is a file."""
     for path in (folder, *folder.parents):
         if os.path.exists(path) and not os.path.isdir(path):
             raise ValueError(f"{argument}: expected a folder, got the file {path}; name another folder")

@@ -263,7 +263,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
         return self._members
 
     def has_member(self, candidate: object) -> bool:
-        """Return whether an object is a member, without importing modules: a member's own module is already imported.
+        """Return whether an object is in this registry, without an import: a member's own module is already imported.
 
         Example:
             >>> from lengthwise.models.base import MODELS, SequenceModel

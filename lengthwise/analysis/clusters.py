@@ -95,7 +95,7 @@ class LevelClusters(NamedTuple):
 
 
 def level_clusters(blocks: BlockStates) -> list[LevelClusters]:
-    """Return a comparison for each level from 1 up: the clusters of its states against the states' monoid elements."""
+    """Return, for each level from 1 up, a comparison of the level's clusters of states with monoid elements."""
     return [_clusters(level, blocks.at_level(level)) for level in range(1, blocks.num_levels + 1)]
 
 

@@ -138,7 +138,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     """Return a model's logits as a function of the embeddings of symbols, and the function's domain for T positions.
 
     Raises:
-        ValueError: the model does not have exactly one embedding, or does not read it position by position.
+        ValueError: the model does not have exactly one embedding, or does not look up each position's symbol in it.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -215,9 +215,9 @@ class _Search(NamedTuple):
         return _Pairs(chain[best, rows], chain[best + 1, rows], pairs.tokens, values[best, rows])
 
     def climb(self, starts: _Pairs, distance: float, num_steps: int) -> _Pairs:
-        """Improve pairs by gradient ascent on the difference of their outputs, with decreasing step sizes.
+        """Move each pair's two inputs by gradient ascent on the difference of their outputs, with decreasing steps.
 
-        Return the best version of each pair.
+        Return each pair as it was when its outputs differed most.
         """
         (low, high), best = self.domain, starts
         current, may_differ = starts, self._may_differ(starts.tokens)[..., None]

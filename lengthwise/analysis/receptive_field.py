@@ -152,9 +152,10 @@ def flip_test(
 ) -> list[FlipPoint]:
     """Replace one symbol by another, drawn uniformly, and test whether the answer to the whole string changes.
 
-    If the task's monoid is a group, a replacement by a symbol with another group element changes the element of the
-    whole string, at any distance. Gradients need not show this dependence. A pair of a string and its replacement
-    counts only if both have an answer. Distances without such a pair are left out.
+    A distance is the number of symbols after the replaced symbol. If the task's monoid is a group, a replacement by a
+    symbol with another group element changes the element of the whole string, at any distance. Gradients need not show
+    this dependence. A pair of a string and its replacement counts only if both have an answer. Distances without such a
+    pair are left out.
 
     Raises:
         ValueError: a distance is outside 0 ... T-1, or the task has a single symbol.

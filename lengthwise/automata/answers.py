@@ -36,7 +36,7 @@ COMMON_PAIRS = frozenset(
 
 
 def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT_ACCEPT_PAIRS) -> int | None:
-    """Return the index of the class that means "accepted"; None unless the two classes are one of the `pairs`."""
+    """Return the index of the class that means "accepted", or None if `pairs` does not contain the two classes."""
     lower = tuple(name.lower() for name in classes)
     return 1 if lower in pairs else 0 if lower[::-1] in pairs else None
 

@@ -101,7 +101,7 @@ class ConformanceTest:
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 
     def strings(self, levels: Iterable[int]) -> Iterator[String]:
-        """Yield the test's strings of these levels; strings through the farthest states come first.
+        """Yield the test's strings of these levels; strings through the states farthest from the start come first.
 
         A string may be yielded more than once.
 
@@ -114,7 +114,7 @@ class ConformanceTest:
                 yield from extended_strings([start], self._suffixes, self._num_symbols, level)
 
     def num_symbols(self, level: int) -> int:
-        """Return the total number of symbols in the test's strings of a level."""
+        """Return the total number of symbols in the strings of one level (see `ConformanceTest`)."""
         starts = self._leaves if level else self._cover
         lengths = sum(map(len, starts)) * len(self._suffixes) + sum(map(len, self._suffixes)) * len(starts)
         num_middles: int = self._num_symbols**level

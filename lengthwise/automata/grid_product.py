@@ -70,7 +70,7 @@ class Edges(NamedTuple):
     left: Bool[np.ndarray, " M"]
 
     def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
-        """Return these edges without the edges at which the masks are False.
+        """Return only the edges at which the two masks are True.
 
         If the masks keep two edges, they must also keep the edges that a cell makes from these two edges.
         """

@@ -171,7 +171,8 @@ class LabeledMachine:
     def mealy(self) -> tuple[Semiautomaton, list[list[str]]]:
         """Return the smallest Mealy machine that answers all nonempty strings like this machine; its start is state 0.
 
-        The second value lists the names of the outputs by state and symbol. A missing answer has the name ``""``.
+        The second returned value lists the names of the outputs by state and symbol. A missing answer has the name
+        ``""``.
         """
         # A Moore machine is a Mealy machine in which the output of an edge is the output of the edge's end. States with
         # equal rows of outputs get one label, so partition refinement gives the smallest Mealy machine.

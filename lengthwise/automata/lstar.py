@@ -145,7 +145,7 @@ def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Que
     """Return a suffix of the counterexample that separates a transition's true target from its hypothetical target."""
 
     def answer(num_replaced: int) -> Hashable:
-        """Return the answer to `wrong`, in which an access string to the same state replaces the first symbols."""
+        """Return the answer to `wrong` after its first symbols are replaced by an access string to the same state."""
         state = hypothesis.state_after(wrong[:num_replaced])
         return query(hypothesis.access[state] + wrong[num_replaced:])
 

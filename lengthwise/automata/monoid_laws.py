@@ -25,7 +25,7 @@ class MonoidLaws(NamedTuple):
 
 
 def monoid_laws(machine: TreeMachine) -> MonoidLaws:
-    """Check the laws of a monoid on all classes; use this on a reduced machine, where no two classes are equivalent.
+    """Check the laws of a monoid on all classes of a reduced machine, in which no two classes are equivalent.
 
     Example:
         >>> from lengthwise.automata import library

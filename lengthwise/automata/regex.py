@@ -156,7 +156,7 @@ class _Positions:
         return reads
 
     def add(self, node: Node) -> _Fragment:
-        """Add the positions of all symbols in a node of the syntax tree, after all positions so far."""
+        """Add the symbols of a node of the syntax tree as new positions, after all positions of the pattern so far."""
         if isinstance(node, SymbolSet):
             return self._add_position(node)
         if isinstance(node, Concatenation):

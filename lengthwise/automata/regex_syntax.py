@@ -69,7 +69,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A node that matches its part `minimum` to `maximum` times in a row; None means any number from `minimum`."""
+    """A node that matches its part `minimum` to `maximum` times in a row. A `maximum` of None means no upper limit."""
 
     inner: "Node"
     minimum: int

@@ -80,7 +80,7 @@ class Semiautomaton:
         return len(self.symbols)
 
     def check_state(self, state: int, argument: str = "start") -> None:
-        """Raise a ValueError unless `state` is one of the states."""
+        """Raise a ValueError unless `state` is one of this machine's states."""
         is_number = isinstance(state, int | np.integer) and not isinstance(state, bool)
         if not is_number or not 0 <= state < self.num_states:
             raise ValueError(

@@ -73,12 +73,12 @@ class TreeMachine:
 
     @property
     def num_classes(self) -> int:
-        """The number of classes, K."""
+        """The number K of classes into which the machine sorts strings."""
         return len(self.outputs)
 
     @property
     def chunk_size(self) -> int:
-        """The number of parts of a window, C."""
+        """The number C of neighboring parts that form a window and are merged."""
         return self.table.ndim
 
     def num_levels(self, length: int) -> int:
@@ -330,7 +330,7 @@ class _Comparison:
         return None
 
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
-        """Return the levels of the trees over all strings, and for each class whether a whole string has the class."""
+        """Return the levels of the trees over all strings, and for each class whether any whole string has it."""
         self.run()
         return self.levels, self.supervised
 

@@ -30,7 +30,7 @@ class GridCell(nn.Module, ABC):
 
     @abstractmethod
     def rule(self) -> Cell:
-        """Return the cell as a function: from two messages and two letters, it computes the two next messages."""
+        """Return the cell as a function: it maps two incoming messages and two letters to two outgoing messages."""
 
     @abstractmethod
     def numbers(self, messages: Shaped[Tensor, "B m *M"], rows: Counts, columns: Counts) -> Float[Tensor, "B T"]:

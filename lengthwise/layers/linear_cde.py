@@ -74,7 +74,10 @@ class LinearCDELayer(TabledLayer):
                 nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
 
     def norm_of_a(self) -> Float[Tensor, ""]:
-        """Return the Euclidean norm of all entries of A^0 ... A^D; for low-rank matrices, of their diagonals alone."""
+        """Return the Euclidean norm of all entries of the matrices A^0 ... A^D.
+
+        For low-rank structures, it is the norm of the diagonals d^0 ... d^D alone.
+        """
         norm: Tensor = (self.diagonal if self.blocks is None else self.blocks).norm()
         return norm
 

@@ -72,7 +72,7 @@ class _DiagonalLayer(RecurrentLayer):
 
     @abstractmethod
     def discrete(self) -> tuple[Tensor, Tensor]:
-        """Return the diagonal a of the recurrence, and the factors by which the rows of B are multiplied."""
+        """Return the diagonal a of x_t = a x_{t-1} + f B u_t, elementwise, and the factors f of the rows of B."""
 
     def forward(self, features: Features, state: State) -> tuple[Features, State]:
         if torch.compiler.is_exporting():
@@ -156,7 +156,7 @@ class S5Layer(_DiagonalLayer):
         self.log_step = nn.Parameter(torch.empty(self.num_states))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set the eigenvalues of HiPPO-LegS, and draw log-uniform steps."""
+        """Set the eigenvalues to those of the matrix HiPPO-LegS, and draw step sizes log-uniformly."""
         super().reset_parameters(generator)
         start, _, _ = legs_pairs(2 * self.num_states)
         with torch.no_grad():

@@ -162,7 +162,7 @@ class LogDepthLayer(nn.Module):
         return states
 
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
-        """Return zeros, because scores do not depend on states."""
+        """Return zeros as queries, because the scores of attention do not depend on the states here."""
         return torch.zeros_like(normed)[..., None, :].expand(*normed.shape[:-1], 2, self.d_model)
 
     def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]:

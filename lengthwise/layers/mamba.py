@@ -69,7 +69,7 @@ class SelectiveLayer(RecurrentLayer):
         """Return the parameter that is added to a step before the softplus."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices with n inputs uniformly within 1 / sqrt(n) of 0, and steps log-uniformly from 0.001 to 0.1.
+        """Draw matrices of n inputs uniformly within 1 / sqrt(n) of 0, and step sizes log-uniformly from 0.001 to 0.1.
 
         If the state before the first symbol is learned, it is drawn from N(0, 1).
         """
@@ -89,7 +89,7 @@ class SelectiveLayer(RecurrentLayer):
     def convolved(
         self, x: Float[Tensor, "B T X"], recent: Float[Tensor, "B _"]
     ) -> tuple[Float[Tensor, "B T X"], Float[Tensor, "B _"]]:
-        """Return SiLU(x), or SiLU(conv(x)) if `conv` is above 0, and the inputs that the next convolution needs."""
+        """Return SiLU(x), or SiLU(conv(x)) if `conv` is above 0, and the last inputs, which the next call needs."""
         if self.convolution is not None and self.convolution_bias is not None:
             x, recent = self.convolution(x, recent)
             x = x + self.convolution_bias

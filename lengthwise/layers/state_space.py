@@ -28,7 +28,7 @@ Eigenvalues = Literal["legs", "lin", "inv"]
 
 
 def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
-    """Return A and B of HiPPO-LegS, in float64.
+    """Return the matrices A and B of the system HiPPO-LegS, in float64.
 
     Source: Gu et al., "HiPPO: recurrent memory with optimal polynomial projections" (NeurIPS 2020), theorem 2.
     Differs from the source: no difference.
@@ -73,7 +73,7 @@ def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
 
 
 def draw_log_steps(log_steps: Tensor, generator: torch.Generator) -> None:
-    """Draw the logarithms of steps uniformly, for steps from 0.001 to 0.1, as the published codes do."""
+    """Draw logarithms of step sizes uniformly, for step sizes from 0.001 to 0.1, as the published codes do."""
     nn.init.uniform_(log_steps, math.log(1e-3), math.log(1e-1), generator=generator)
 
 
@@ -93,10 +93,10 @@ class _Channels(RecurrentLayer):
 
     @abstractmethod
     def starting_eigenvalues(self) -> Tensor:
-        """Return the initial eigenvalues of every channel, [P / 2]."""
+        """Return the initial eigenvalues, [P / 2], with which every channel begins."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set the eigenvalues, and draw log-uniform steps.
+        """Set the eigenvalues to their initial values, and draw step sizes log-uniformly.
 
         Complex output weights C and real skip weights D are normal with variance 1.
         """
@@ -113,7 +113,7 @@ class _Channels(RecurrentLayer):
         return torch.complex(-self.log_decay.exp(), self.frequency)
 
     def held(self, times: Tensor) -> tuple[Tensor, Tensor]:
-        """Return exp(λ h t) at `times` t, [D, P / 2, times], and (exp(λ h) - 1) / λ, for eigenvalues λ and steps h."""
+        """Return exp(λ h t) for each t in `times`, and (exp(λ h) - 1) / λ, for the eigenvalues λ and step sizes h."""
         exponents = self.continuous() * self.log_step.exp()[:, None]
         # For small steps, expm1 keeps digits that exp(.) - 1 would lose.
         return torch.exp(exponents[..., None] * times), torch.expm1(exponents) / self.continuous()

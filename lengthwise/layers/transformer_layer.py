@@ -223,7 +223,7 @@ def draw_gpt2_weights(layers: Sequence[TransformerLayer], generator: torch.Gener
 
 
 def draw_gpt2_linear(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
-    """Draw a matrix from N(0, 0.02^2), divide it by `smaller`, and set the bias to 0."""
+    """Draw a linear map's matrix from N(0, 0.02^2), divide the matrix by `smaller`, and set the bias to 0."""
     nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
     nn.init.zeros_(linear.bias)
 

@@ -145,7 +145,7 @@ class SequenceModel(nn.Module, ABC):
     def last_states(
         self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]]
     ) -> list[Float[Tensor, "_ D"]]:
-        """Return `last_state` of several batches of different sizes and lengths, as cheaply as the model can."""
+        """Return the `last_state` of each of several batches, which may differ in size and length."""
         return [self.last_state(inputs) for inputs in batches]
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:

@@ -62,7 +62,7 @@ class ShowsNodes:
     observe: Observer | None = None
 
     def observed(self: Changed, observe: Observer) -> Changed:
-        """Return a copy of this model that passes the states of nodes to `observe`; the copy shares all parameters."""
+        """Return a copy of this model that passes node states to `observe`; the copy shares all parameters."""
         return changed_copy(self, observe=observe)
 
 
@@ -146,7 +146,7 @@ class ReadsContinuations(ABC):
 
     @abstractmethod
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
-        """Append each tail to each prefix of 1 ... P symbols, and return the logits at the symbols of the tail.
+        """Append each tail to each string's prefixes of 1 ... P symbols; return the logits at the tail's symbols.
 
         Strings have T symbols, tails have S symbols, and P is T - S. The logits equal the logits of ``forward`` for the
         prefix followed by the tail, up to rounding (`lengthwise.evaluation.continuations`).
@@ -202,7 +202,7 @@ class HoldsDistributions(ABC):
     @property
     @abstractmethod
     def distributions(self) -> Sequence[Distributions]:
-        """Return the distributions of all parameters; raise a ValueError unless this is a hidden Markov model."""
+        """Return the distributions in each parameter; raise a ValueError unless this is a hidden Markov model."""
 
     @abstractmethod
     def answer_log_probabilities(
@@ -240,4 +240,4 @@ class QuantizesStates(ABC):
     @property
     @abstractmethod
     def quantize_after(self) -> float:
-        """Return the fraction of training after which training searches for codes and fills the codebook."""
+        """Return the fraction of training steps after which training first searches for codes to fill the codebook."""

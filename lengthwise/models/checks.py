@@ -20,7 +20,7 @@ InitialState = Callable[[Any, int], Tensor]
 
 
 def checks_batch_size(initial_state: InitialState) -> InitialState:
-    """Wrap `initial_state`, so that the number of strings is checked first, except in graphs, where it is a symbol."""
+    """Make `initial_state` check the number of strings first, except in graphs, where it is symbolic."""
 
     @wraps(initial_state)
     def checked(self: Any, batch_size: Any) -> Tensor:
@@ -40,7 +40,7 @@ def check_made_from(kind: type, config: object, generator: object) -> None:
 def check_state(model: nn.Module, state: Tensor, first: Tensor) -> None:
     """Raise a ValueError unless a state has the shape of the first state, and the dtype of this state or of a weight.
 
-    A product of lower precision may change the dtype of a state, so its dtype is then not checked.
+    Matrix products of lower precision may change the dtype of a state, so the dtype is not checked inside them.
     """
     way_out = f"begin with initial_state({len(first)})"
     check_shape("state", state, first.shape, way_out)

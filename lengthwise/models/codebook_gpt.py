@@ -92,7 +92,7 @@ class CodebookGPT(QuantizesStates, RegularGPT):
 
     @property
     def quantize_after(self) -> float:
-        """Return the fraction of training after which training searches for codes."""
+        """Return the fraction of training steps after which training first searches for codes to fill the codebook."""
         return self.config.quantize_after
 
     @property

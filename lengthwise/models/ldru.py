@@ -85,7 +85,7 @@ class LDRU(SymbolTree):
         return Tree(torch.cat([torch.zeros_like(leaves[:1]), leaves]), [self.layer], 2)
 
     def perturbed(self, perturb: Perturbation) -> "LDRU":
-        """Return a copy that applies `perturb` to all states except zeros, because zeros mean "no symbol"."""
+        """Return a copy of the model that applies `perturb` to its states, except to zeros, which mean "no symbol"."""
 
         def of_symbols(states: Tensor) -> Tensor:
             return torch.where((states != 0).any(-1, keepdim=True), perturb(states), states)

@@ -50,7 +50,7 @@ class OwnAnswers(SequenceModel):
 
     @property
     def num_positions_read(self) -> int | None:
-        """Return the number of most recent positions that a pass reads; None means all."""
+        """Return the number of latest positions that the model reads to compute an answer; None means all positions."""
         return self.model.receptive_field if isinstance(self.model, BoundedReceptiveField) else None
 
     @property

@@ -162,7 +162,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
         return self.logits_of(torch.cat(read, 1) if read else states)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """Return the last state. At level l, only every C^l-th state is computed, where C is the length of a window."""
+        """Return each string's last state. For windows of length C, only every C^l-th state of level l is computed."""
         states = self._read(inputs)
         levels = self.num_levels(inputs.shape[1])
         chunk = self.config.chunk_size

@@ -56,7 +56,7 @@ class StackedRNN(SymbolModel, RecurrentModel):
         self.readout = hidden_layer_readout(width, width, num_classes)
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        """Make one of the `num_layers` layers, which consists of one layer of each kind in `layer_kinds` by default."""
+        """Make the modules of one of the `num_layers` layers: by default, one module of each class in `layer_kinds`."""
         return [kind(**self.config.for_layer(kind)) for kind in self.layer_kinds]
 
     def reset_parameters(self, generator: torch.Generator) -> None:

@@ -12,7 +12,7 @@ from lengthwise.ops.tree_attention import last_state, last_states, prefix_states
 
 
 class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, SymbolModel, TreeModel):
-    """A tree model that answers prefixes or whole strings; a table has a leaf for each symbol and the pad."""
+    """A tree model that answers prefixes or whole strings; each symbol and the pad have a leaf in a table."""
 
     @abstractmethod
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:

@@ -23,8 +23,8 @@ class TransformerConfig(CausalTransformerConfig):
 class Transformer(ReadsContinuations, AcceptsNoise, CausalTransformer):
     """A stack of L layers as in GPT-2, the baseline of a looped transformer with L loops.
 
-    Training may add noise to the result of each layer but the last. The next layer then learns to give nearby
-    states the same answer, which makes its answers easier to bound.
+    Training may add noise to the result of each layer but the last. The next layer then learns to treat nearby states
+    alike, so the answers of the net become easier to bound.
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
         (2019).

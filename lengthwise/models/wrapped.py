@@ -233,7 +233,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         return torch.stack(outputs, 1), [part[None] for part in latest]
 
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
-        """Return bounds on the next states; raise a ValueError for cells and for cores with projections."""
+        """Return bounds on the next states; raise a ValueError for cores that are cells or have projections."""
         core = self.core
         if not isinstance(core, nn.RNNBase) or core.proj_size:
             raise ValueError(

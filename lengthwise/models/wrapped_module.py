@@ -123,7 +123,7 @@ def _ids_of(
 
 
 class WrappedModule(HoldsParts, SequenceModel):
-    """A model that `wrap_module` makes; it reads whole strings by a user's module or function."""
+    """A model that `wrap_module` makes; it runs a user's module or function on whole strings."""
 
     name: ClassVar[str] = "wrapped-module"
     fewer_symbols_hint: ClassVar[str] = "give num_symbols=, or tokens=, the tokens of the symbols, to wrap_module"

@@ -216,14 +216,14 @@ class RowSums:
         self.counts: list[int] = rows.bincount(minlength=num_rows).tolist()
 
     def sums(self, numbers: Tensor) -> Tensor:
-        """Return, for each row, the sum of `numbers` [T, B, N] over the positions that use this row."""
+        """Return, for each table row, the sum of `numbers` [T, B, N] over the positions that use this row."""
         flat = numbers.flatten(0, 1)
         return flat.new_zeros(self.num_rows, flat.shape[1]).index_add_(0, self.rows, flat)
 
     def products(self, left: Float[Tensor, "P N F"], right: Float[Tensor, "P N F"], first: int, count: int) -> Tensor:
-        """Return, for `count` rows from `first` on, the sum of outer products over the positions that use this row.
+        """Return, for `count` table rows from `first` on, the sum of outer products over all positions with the row.
 
-        Only the real part of the sum is returned. The positions in `left` and `right` are sorted by row.
+        Only the real part of the sum is returned. The positions in `left` and `right` are sorted by table row.
         """
         counts = self.counts[first : first + count]
         start = sum(self.counts[:first])

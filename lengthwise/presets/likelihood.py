@@ -14,7 +14,7 @@ answer."""
 
 @PRESETS.register("likelihood")
 class Likelihood(Preset):
-    """Baum-Welch steps for a `block-linear-rnn` that is a hidden Markov model and ends as a finite machine.
+    """Baum-Welch steps for a `block-linear-rnn` that is a hidden Markov model and becomes a finite machine in training.
 
     Each step reads 64 strings of 39 or 40 symbols, and computes the expected numbers of transitions and answers, given
     all answers in the strings. 100 steps are enough for most tasks. With a goal, nets of 64, 128, 256 and 512 states

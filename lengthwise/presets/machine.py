@@ -7,7 +7,7 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 
 @PRESETS.register("machine")
 class Machine(Preset):
-    """Variant of preset `recurrent` for a `block-linear-rnn` that ends as a finite machine.
+    """Variant of preset `recurrent` for a `block-linear-rnn` that training turns into a finite machine.
 
     Training takes 2,000 steps at a learning rate of 0.1, which is high because parameters are logits. The net is one
     block of 128 states, and its answer is a mixture of the answers of states. With a goal, nets of 16, 64, again 64,

@@ -191,7 +191,7 @@ def loop_budget(grid: Grid) -> int:
 
 
 def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
-    """Return a grid with at least `num_tokens` different tokens and at most 2^18 IDs, or raise a ValueError."""
+    """Return the `Grid` of these sizes; raise a ValueError if it has under `num_tokens` tokens or over 2^18 IDs."""
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     count = 2 * grid.base ** (num_tokens + 1)
     if count > MAX_VALUES:

@@ -179,12 +179,12 @@ class Walk(NamedTuple):
 
 
 def make_walks(plan: Rounded) -> list[Walk]:
-    """Return a `Walk` through the integer levels of each dimension of the rounded values."""
+    """Return a `Walk` for each dimension of the values: it follows the integers to which the values are rounded."""
     return [Walk(f"y{i}", moves) for i, moves in enumerate(np.diff(plan.levels, axis=0).T)]
 
 
 def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
-    """Return a coordinate for each walk, initially 0, and units that add to it the walk's value if `at` is 0."""
+    """Return a coordinate for each walk, initially 0, and units that add the walk's value to it if `at` is 0."""
     kept = [f"{walk.name}_kept" for walk in walks]
     values = [(walk.value, {name: 1}) for walk, name in zip(walks, kept, strict=True)]
     bound = max(len(walks[0].moves), 1)

@@ -156,7 +156,7 @@ class Signs:
         return True
 
     def sign(self, triple: Triple, halvings: tuple[int, ...]) -> int:
-        """Return the sign of a `Triple`'s turn inside a triangle, or 0 if its Bernstein coefficients differ in sign."""
+        """Return the sign of a `Triple`'s turn in all of a triangle, or 0 if the turn's coefficients differ in sign."""
         values = self.coefficients(triple, halvings).values()
         low, high = min(values), max(values)
         return int(high > 0) - int(low < 0) if low * high >= 0 else 0

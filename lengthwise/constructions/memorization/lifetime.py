@@ -96,7 +96,7 @@ def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float
 
 
 def fastest_formula(memorization: Memorization, precision: Precision) -> float:
-    """Return `angle_formula` for the plane that drifts fastest; inf if no plane drifts.
+    """Return the lifetime that `angle_formula` gives for the plane that drifts fastest, or inf if no plane drifts.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize

@@ -73,7 +73,7 @@ def memorize(
 
     Raises:
         ValueError: the text is not a word (`parse_word`). The linear programs of the word are too large. The word needs
-            more than `max_dimension` dimensions, or the search found no generator with at most that many.
+            more than `max_dimension` dimensions, or the search found no generator with at most this dimension.
             `max_dimension` is above 999, the most that any word needs.
 
     Example:
@@ -149,7 +149,7 @@ class _Search:
         self.is_complete = True
 
     def sets(self, dimensions: Iterable[int]) -> Iterator[Frequencies]:
-        """Yield the sets of frequencies with these dimensions that no bound excludes.
+        """Yield the sets of frequencies with these dimensions, except the sets that a bound excludes.
 
         If the budget of linear programs ends before the last set, `is_complete` becomes False.
         """

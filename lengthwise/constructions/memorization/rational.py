@@ -88,7 +88,7 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
 
     Raises:
         ValueError: the text is not a word (`parse_word`). The word needs more than `max_dimension` dimensions, or the
-            search found no generator with at most that many. `max_dimension` is above 999, the most that any word
+            search found no generator with at most this dimension. `max_dimension` is above 999, the most that any word
             needs.
         RuntimeError: a linear program fails, or no integer weights below 2^52 read the word out.
 

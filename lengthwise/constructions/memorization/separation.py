@@ -17,7 +17,7 @@ class Readout(NamedTuple):
 
 
 def pairs(letters: Letters) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
-    """Return every pair of a position and a competitor, which is a symbol other than the position's letter."""
+    """Return every pair of a position in the word and a competing symbol, that is, any symbol but the letter there."""
     positions, competitors = np.nonzero(letters[:, None] != np.arange(int(letters.max()) + 1))
     return positions, competitors
 

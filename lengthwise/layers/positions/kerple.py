@@ -34,7 +34,8 @@ class KerpleLog(Kerple):
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022), the
         logarithmic variant, r_1 = p and r_2 = a, and their code.
-    Differs from the source: the source's code overwrites parameters below the limit. Here, they stay as they are.
+    Differs from the source: the source's code overwrites parameters below the limit 0.01 (see `Kerple`). Here, they
+        stay as they are.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:

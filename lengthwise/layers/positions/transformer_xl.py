@@ -58,7 +58,8 @@ class TransformerXLPositions(PositionEncoding):
 class XLAttention(CausalAttention):
     """Attention with the scores of `TransformerXLPositions`.
 
-    `falling` contains each head's part of the vectors W_R R_d for distances d = T - 1, ..., 1, 0, in this order.
+    `falling` contains each head's part of the vectors W_R R_d for distances d = T - 1, ..., 1, 0, in this order. R_d
+    are the sinusoids of distance d, and W_R is the layer's learned map.
     """
 
     def __init__(self, u: Float[Tensor, "H E"], v: Float[Tensor, "H E"], falling: Float[Tensor, "H T E"]) -> None:
