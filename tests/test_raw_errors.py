@@ -162,7 +162,7 @@ TEXTS_AND_ANALYSES: list[tuple[Callable[[], object], str]] = [
     (lambda: number_names(-3), "count: expected a whole number from 0 to 1,000, got -3; give one"),
     (lambda: block_states(LSTM, PARITY, TOKENS), "model: expected a regular-gpt, got lstm; make one with make_model"),
     (lambda: block_states(None, PARITY, TOKENS), NO_MODEL),
-    (lambda: remainder_drift(LSTM, PARITY, [3], 2), "task: expected a sum, got parity; make one with make_task"),
+    (lambda: remainder_drift(LSTM, PARITY, [3], 2), "task: expected the task sum, got parity; make one with make_task"),
     (lambda: remainder_drift(TREE, make_task("sum"), [3], 2), "model: expected a recurrent model, got regular-gpt; "),
     (lambda: text_fields(LSTM, PARITY, [8]), "task: expected a text, got parity, which has answers; for such a task"),
     (lambda: analyze(None, PARITY), NO_MODEL),

@@ -80,5 +80,5 @@ def test_positions_without_heads_are_named() -> None:
     ],
 )
 def test_rates_that_muon_cannot_use_are_named(argument: str, value: float, expected: str) -> None:
-    with pytest.raises(ValueError, match=f"^{argument}: expected {expected}, got {value}; take such a number$"):
+    with pytest.raises(ValueError, match=f"^{argument}: expected {expected}, got {value}; try 0"):
         Muon(MATRICES, **{"lr": 0.1, argument: value})

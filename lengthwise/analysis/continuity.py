@@ -268,7 +268,7 @@ class _Search(NamedTuple):
         outputs = self.function(inputs)
         if outputs.ndim != 3 or outputs.shape[:2] != inputs.shape[:2]:
             raise ValueError(
-                f"function: expected outputs of shape {[*inputs.shape[:2]]} and one more dimension, got "
+                f"function: expected outputs of shape [{len(inputs)}, {inputs.shape[1]}, D] with any D, got "
                 f"{list(outputs.shape)}; return one vector for each token"
             )
         if not bool(outputs.isfinite().all()):
@@ -308,14 +308,14 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
         or not bool((low < high).any() and (low <= high).all())
     ):
         raise ValueError(
-            "domain: expected bounds of shape [T, d] with low <= high, and low < high in some entry, got "
-            f"{list(low.shape)} and {list(high.shape)}; use for example unit_domain"
+            "domain: expected bounds of shape [T, d] with low <= high, and low < high in some entry, got others, "
+            f"of shapes {list(low.shape)} and {list(high.shape)}; use for example unit_domain(num_tokens, token_dim)"
         )
     check_sizes(num_starts=num_starts)
     if not p >= 1:
         raise ValueError(f"p: expected at least 1, got {p}; choose a larger p, so that the p-norm is a norm")
     if kind == "contextual" and len(low) < 2:
         raise ValueError(
-            "domain: expected at least 2 tokens for a contextual modulus, got 1; choose a domain of more tokens, or "
-            "another kind"
+            "domain: expected at least 2 tokens for kind='contextual', got 1; choose a domain of more tokens, or "
+            "kind='sequence'"
         )

@@ -54,9 +54,9 @@ def remainder_drift(
     check_is_model(model)
     check_is_task(task)
     if not isinstance(model, RecurrentModel):
-        raise ValueError(f"model: expected a recurrent model, got {model.name}; make one such as lstm")
+        raise ValueError(f"model: expected a recurrent model, got {model.name}; choose for example lstm")
     if not isinstance(task, Sum):
-        raise ValueError(f'task: expected a sum, got {task.name}; make one with make_task("sum", modulus=2)')
+        raise ValueError(f'task: expected the task sum, got {task.name}; make one with make_task("sum", modulus=2)')
     read = [*lengths, reference]
     if min(read) < 1:
         raise ValueError(f"lengths: expected lengths of at least 1, got {min(read)}; choose positive lengths")
@@ -98,8 +98,8 @@ def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], mod
     groups = [states[remainders == q].double() for q in range(modulus)]
     if not all(map(len, groups)):
         raise ValueError(
-            f"strings: expected strings of all {modulus} remainders, got no strings for some remainders; draw more "
-            "strings"
+            f"remainders: expected strings with each remainder from 0 to {modulus - 1}, got no string for some "
+            "remainders; draw more strings, for example with a larger num_strings"
         )
     means = torch.stack([group.mean(0) for group in groups])
     angles = torch.outer(torch.arange(1, modulus // 2 + 1), torch.arange(modulus)) * (-2 * math.pi / modulus)

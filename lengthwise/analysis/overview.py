@@ -70,7 +70,7 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     if min(len(task.symbols), len(task.classes)) < 2:
         raise ValueError(
             f"task: expected at least two symbols and at least two answers, got {len(task.symbols)} and "
-            f"{len(task.classes)}; choose a task in which symbols change answers"
+            f"{len(task.classes)}; choose a run on another task"
         )
     if length > MAX_LENGTH:
         raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; give a smaller length")

@@ -99,8 +99,8 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
         )
     if model.config.lower_chunk_sizes:
         raise ValueError(
-            f"model: expected one chunk size at all levels, got {model.config.lower_chunk_sizes} at the lowest levels; "
-            "train a model without model.lower_chunk_sizes"
+            f"model: expected the same chunk size at all levels, got {model.config.lower_chunk_sizes} at the lowest "
+            "levels; train a model without model.lower_chunk_sizes"
         )
     monoid = transition_monoid(task.transducer.minimize().semiautomaton)
     elements = window_elements(monoid, inputs.numpy(), model.config.chunk_size)

@@ -184,8 +184,9 @@ class _Teacher:
         kind = next((kind for kind in (bool, int, str) if isinstance(value, kind)), None)
         if kind is None or value == "":
             raise ValueError(
-                f"f: expected True or False, a whole number, a text that is not empty, or None, got "
-                f"{truncate(repr(value))} for {self.quoted(string)}; return one of these"
+                "f: expected a bool, an int, a text that is not empty, or None as the answer to "
+                f"{self.quoted(string)}, got {truncate(repr(value))}; convert other answers with str, and return None "
+                "instead of an empty text"
             )
         label: bool | int | str = kind(value)  # type: ignore[arg-type]  # one of these types
         # True equals 1, so answers of two types could not be distinguished.
@@ -235,7 +236,7 @@ class _Teacher:
         if num_states > limit:
             raise ValueError(
                 f"f: expected a function that a machine of at most {limit:,} states computes, got a function that "
-                f"needs more states; if f has a larger machine, raise max_states, and otherwise {_WAY_OUT}"
+                f"needs more states; raise max_states if a larger machine computes f, or {_WAY_OUT}"
             )
         test = ConformanceTest(machine)
         # Levels 0 to k cover functions with at most k states more than the hypothesis. Level 0 hardly shows that a

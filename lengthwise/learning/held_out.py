@@ -37,8 +37,7 @@ def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
     if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
         others = f"{len(examples) - count} of {len(examples)} different strings are held out"
         raise ValueError(
-            f"examples: expected at least {MIN_TRAINED} strings to train on, got {count}; give more strings, because "
-            f"{others}"
+            f"examples: expected at least {MIN_TRAINED} strings to train on, got {count} ({others}); give more strings"
         )
     # Many held-out prefixes can also be in training. Memory alone would then look like learning, even with labels that
     # are coin flips.

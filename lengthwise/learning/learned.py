@@ -336,9 +336,9 @@ def _check_names(examples: Examples) -> None:
         for name in names:
             if not name.isprintable() or (what == "symbol" and are_words and name.split() != [name]):
                 raise ValueError(
-                    f"examples: expected {what}s that can be printed"
-                    f"{', without blanks' * (what == 'symbol' and are_words)}, got {name!r}; correct the rows that "
-                    "contain it, or the separator"
+                    f"examples: expected printable {what}s"
+                    f"{' without blanks' * (what == 'symbol' and are_words)}, got {name!r}; rename this {what}, or "
+                    "change the separator"
                 )
 
 

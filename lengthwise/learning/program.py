@@ -55,7 +55,8 @@ class Program:
             )
         except (OSError, ValueError, IndexError) as problem:  # IndexError: no word
             raise ValueError(
-                f"command: expected a command that starts, got {command!r} ({problem}); correct the command"
+                f"command: expected a command that starts, got {command!r} ({problem}); try the command in a terminal "
+                "first"
             ) from None
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()

@@ -168,7 +168,7 @@ def learn_system(
         mealy = learn_by_lstar(len(names), "Mealy", queries.last_answer, search.wrong_string, max_states=max_states)
     except _NoStepsLeft:
         raise ValueError(
-            f"max_steps: expected enough steps to learn and test a machine, got {queries.max_steps:,}; allow more steps"
+            f"max_steps: expected enough steps to learn and test a machine, got {queries.max_steps:,}; raise max_steps"
         ) from None
     machine = _moore(mealy, names).minimize_nonempty()
     counts = QueryCounts(len(mealy.table), queries.num_strings, queries.num_steps)
@@ -180,7 +180,7 @@ def _check_symbols(names: tuple[str, ...]) -> None:
     if not names or len(set(names)) < len(names) or any(name.split() != [name] for name in names):
         raise ValueError(
             f"symbols: expected one or more different symbols without blanks, got "
-            f"{truncate(repr(names))}; give a list of such symbols"
+            f"{truncate(repr(names))}; give for example ['a', 'b']"
         )
 
 
@@ -264,8 +264,8 @@ class _Queries:
         name = str(output)
         if not name or not name.isprintable():
             raise ValueError(
-                f"system: expected outputs with a printable text, got {truncate(repr(name))}; let the system return a "
-                "word"
+                f"system: expected outputs whose text is printable and not empty, got {truncate(repr(name))}; return "
+                "for example 'none'"
             )
         return self.classes.setdefault(name, len(self.classes))
 

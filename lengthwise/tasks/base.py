@@ -80,14 +80,16 @@ def _checks_ids(solve: Solve) -> Solve:
     def checked(self: "OracleTask", inputs: Any) -> Tensor:
         if not isinstance(inputs, Tensor) or inputs.dtype != torch.int64 or inputs.ndim != 2:
             got = f"{inputs.dtype} {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
-            raise ValueError(f"inputs: expected ids of torch.int64 [B, T], got {got}; make each string with encode")
+            raise ValueError(
+                f"inputs: expected ids of torch.int64 [B, T], got {got}; make each string with task.encode"
+            )
         if not inputs.numel():
             return solve(self, inputs)
         lowest, highest = (int(bound) for bound in inputs.aminmax())
         if lowest < PAD or highest >= len(self.symbols):
             raise ValueError(
                 f"inputs: expected ids in 0..{len(self.symbols) - 1} for {self.name}, got "
-                f"{lowest if lowest < PAD else highest}; make strings with encode"
+                f"{lowest if lowest < PAD else highest}; make strings with task.encode"
             )
         if lowest >= 0:
             return solve(self, inputs)

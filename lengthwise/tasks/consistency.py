@@ -40,9 +40,10 @@ def check_task_consistent(task: SymbolTask) -> None:
     name = type(task).__name__
     for attribute, names in (("symbols", task.symbols), ("classes", task.classes)):
         if not names or len(set(names)) < len(names):
-            got = "none" if not names else "one name twice"
+            got = "no names" if not names else "one name twice"
             raise ValueError(
-                f"{name}.{attribute}: expected different names, got {got}; list each name once, in the order of ids"
+                f"{name}.{attribute}: expected one or more different names, got {got}; list each name once, in the "
+                "order of ids"
             )
     _check_text(task)
     lengths = list(islice(filter(task.is_legal_length, range(1, MAX_LENGTH + 1)), NUM_LENGTHS))

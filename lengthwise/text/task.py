@@ -83,8 +83,8 @@ class Text(LanguageTask):
             key = prepare(texts, self.vocab_size)
             if self.corpus and self.corpus != key:
                 raise ValueError(
-                    f"corpus: expected {key}, the hash of the given text, got {self.corpus}; leave corpus out, or "
-                    "give the text with this hash"
+                    f"corpus: expected {key}, the hash of the given text, got {self.corpus}; leave out corpus, or "
+                    f"give the text with hash {self.corpus}"
                 )
             values = {"files": (), "valid_files": (), "test_files": (), "documents": None, "corpus": key}
             # The task is frozen, but its files are replaced by their hash before anyone sees it.

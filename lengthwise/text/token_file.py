@@ -23,7 +23,7 @@ SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 
 MAX_TOKENS_OF_UINT16 = 1 << 16
 
-WAY_OUT = "delete the folder, and name the text's files again"
+WAY_OUT = "delete this corpus folder, and repeat the training command with the text's files"
 
 
 class Header(FrozenRecord):

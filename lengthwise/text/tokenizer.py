@@ -86,8 +86,8 @@ class Tokenizer(NamedTuple):
         known = set(names)
         if len(known) < len(names) or not set(BYTE_NAMES) <= known or END in known:
             raise ValueError(
-                "expected the names of all 256 bytes, no name twice, and no token with the end token's name, got other "
-                "names"
+                "expected a name for each of the 256 bytes, no name twice, and no token named like the end token, got "
+                "other names"
             )
         if any(a not in known or b not in known or a + b not in known for a, b in merges):
             raise ValueError(

@@ -32,11 +32,9 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         for argument, value in (("lr", lr), ("weight_decay", weight_decay)):
             if not 0 <= value < math.inf:
-                raise ValueError(f"{argument}: expected a finite number of at least 0, got {value}; take such a number")
+                raise ValueError(f"{argument}: expected a finite number of at least 0, got {value}; try 0.01")
         if not 0 <= momentum < 1:
-            raise ValueError(
-                f"momentum: expected a number of at least 0 and below 1, got {momentum}; take such a number"
-            )
+            raise ValueError(f"momentum: expected a number of at least 0 and below 1, got {momentum}; try 0.95")
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()

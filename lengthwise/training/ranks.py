@@ -133,8 +133,8 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         )
     if recipe.states is not None:
         raise ValueError(
-            f"train.states: expected no states with {ranks.size} processes, because pieces of strings are combined "
-            "across the whole batch; train with one process, or leave out train.states"
+            f"train.states: expected no value with {ranks.size} processes, because supervision by states combines "
+            "pieces of strings across the whole batch; train with one process, or leave out train.states"
         )
     if ranks.kind == "fsdp" and recipe.optimizer.needs_whole_matrices:
         raise ValueError(

@@ -108,8 +108,8 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
             changed = validated(type(task), {**fields, rise.field: value}, path="task")
         except ValueError as error:
             raise ValueError(
-                f"train.task_rise.{name}: expected a value that {task.name} allows, got {value} ({error}); give such a "
-                "value"
+                f"train.task_rise.{name}: expected a value that {task.name} allows, got {value} ({error}); change "
+                f"train.task_rise.{name}"
             ) from None
         if _shapes(changed) != _shapes(task):
             raise ValueError(
@@ -185,7 +185,7 @@ def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> Non
     if num_symbols > model.max_length:
         raise ValueError(
             f"train.max_length: expected strings of at most {model.max_length:,} symbols, the most that {model.name} "
-            f"reads, got {num_symbols:,} at length {longest:,}; lower train.max_length, or give the model more "
+            f"reads, got {num_symbols:,} symbols at length {longest:,}; lower train.max_length, or give the model more "
             "positions"
         )
 

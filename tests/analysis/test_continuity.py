@@ -134,7 +134,7 @@ def test_models_that_read_their_embeddings_otherwise_are_refused() -> None:
         ({"domain": Domain(torch.ones(2, 1), torch.ones(2, 1))}, "domain: expected bounds of shape"),
         (
             {"domain": unit_domain(1, 4), "kind": "contextual"},
-            "domain: expected at least 2 tokens for a contextual modulus, got 1",
+            "domain: expected at least 2 tokens for kind='contextual', got 1",
         ),
         ({"num_starts": 0}, "num_starts: expected a whole number of at least 1, got 0"),
         ({"p": 0.5}, "p: expected at least 1, got 0.5"),
@@ -144,7 +144,7 @@ def test_models_that_read_their_embeddings_otherwise_are_refused() -> None:
         ),
         (
             {"function": lambda x: x.sum((1, 2))},
-            r"function: expected outputs of shape \[\d+, 2\] and one more dimension",
+            r"function: expected outputs of shape \[\d+, 2, D\] with any D",
         ),
     ],
 )

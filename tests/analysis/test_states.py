@@ -94,7 +94,9 @@ def test_a_thick_tree_and_foreign_symbols_are_refused() -> None:
     with pytest.raises(ValueError, match="expected thickness 1, at which a state depends on one window, got 2"):
         block_states(model, task, torch.zeros(1, 3, dtype=torch.int64))
     model = make_model("regular-gpt", task, d_model=8, num_heads=2, lower_chunk_sizes=(4,))
-    with pytest.raises(ValueError, match=r"expected one chunk size at all levels, got \(4,\) at the lowest levels"):
+    with pytest.raises(
+        ValueError, match=r"expected the same chunk size at all levels, got \(4,\) at the lowest levels"
+    ):
         block_states(model, task, torch.zeros(1, 3, dtype=torch.int64))
     model = make_model("regular-gpt", task, d_model=8, num_heads=2)
     for ids in ([[0, -1]], [[0, 2]], [[]]):

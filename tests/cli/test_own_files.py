@@ -306,8 +306,14 @@ def changed(name: str, does: object) -> type[Parity]:
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (changed("Symbols", property(lambda self: ())), "Symbols.symbols: expected different names, got none"),
-        (changed("Classes", property(lambda self: ("a", "a"))), "Classes.classes: expected different names, got one"),
+        (
+            changed("Symbols", property(lambda self: ())),
+            "Symbols.symbols: expected one or more different names, got no",
+        ),
+        (
+            changed("Classes", property(lambda self: ("a", "a"))),
+            "Classes.classes: expected one or more different names, got one",
+        ),
         (
             changed("Is_legal_length", lambda self, n: n > 10_000),
             "is_legal_length: expected True for some length of up to 10,000",

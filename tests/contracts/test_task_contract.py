@@ -294,7 +294,9 @@ def test_wrong_requests_for_samples_are_errors_before_anything_is_drawn(task: Ta
 def test_ids_of_no_symbol_are_errors(task: OracleTask) -> None:
     size = len(task.symbols)
     for wrong in (-7, size, 10**9):
-        expected = rf"inputs: expected ids in 0\.\.{size - 1} for {task.name}, got {wrong}; make strings with encode"
+        expected = (
+            rf"inputs: expected ids in 0\.\.{size - 1} for {task.name}, got {wrong}; make strings with task.encode"
+        )
         with pytest.raises(ValueError, match=expected):
             task.solve(torch.tensor([[0, wrong]]))
     for wrong in (torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.int32), torch.zeros(2).long(), [[0, 0]]):
@@ -330,7 +332,9 @@ def test_methods_of_a_task_of_yours_are_checked_like_those_of_the_package() -> N
     task = Ends()
     assert torch.equal(*task.sample(3, 4, seeded(0)))
     assert task.solve(torch.tensor([[1, 0, PAD]])).tolist() == [[1, 0, IGNORE]]
-    with pytest.raises(ValueError, match=r"inputs: expected ids in 0\.\.1 for parity, got 5; make strings with encode"):
+    with pytest.raises(
+        ValueError, match=r"inputs: expected ids in 0\.\.1 for parity, got 5; make strings with task.encode"
+    ):
         task.solve(torch.tensor([[0, 5]]))
     with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator, got None; give one"):
         task.sample(2, 3, None)

@@ -123,12 +123,12 @@ def balanced(text: str) -> bool:
         (
             balanced,
             {"max_states": 8},
-            r"^f: .* of at most 8 states computes, .*; if f has a larger machine, raise",
+            r"^f: .* of at most 8 states computes, .*; raise max_states if a larger",
         ),
         (
             balanced,
             {},
-            r"^f: .* of at most 20 states computes, .* and otherwise label strings with f, and pass them to",
+            r"^f: .* of at most 20 states computes, .* or label strings with f, and pass them to",
         ),
         (
             lambda text: text[3:] == "",
@@ -140,8 +140,8 @@ def balanced(text: str) -> bool:
             {},
             r"^f: .* got IndexError \(string index out of range\) for '[()]'; return",
         ),
-        (lambda text: [text], {}, r"^f: expected True or False, a whole number, .* got \['[()]'\] for '[()]'; return"),
-        (lambda text: 0.5, {}, r"^f: expected True or False, a whole number, .* got 0.5 for"),
+        (lambda text: [text], {}, r"^f: expected a bool, an int, .* answer to '[()]', got \['[()]'\]; convert"),
+        (lambda text: 0.5, {}, r"^f: expected a bool, an int, .* got 0.5;"),
         (
             lambda text: len(text) % 2 and "odd",
             {},

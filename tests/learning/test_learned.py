@@ -263,14 +263,14 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(("name", "others"), [("a\nb", ("a b", "b a", "a")), ("\tclose", ("open shut", "shut"))])
 def test_names_that_no_file_could_hold_are_refused_before_nets_are_trained(name: str, others: tuple[str, ...]) -> None:
     pairs = [((*other.split(), name), "in") for other in others] + [(("x", "y"), "out")]
-    with pytest.raises(ValueError, match=r"expected symbols that can be printed, without blanks, got"):
+    with pytest.raises(ValueError, match=r"expected printable symbols without blanks, got"):
         learn(pairs, budget=1e9)
 
 
 def test_two_examples_are_too_few_whichever_is_held_out() -> None:
     for seed in range(130, 160):
         with pytest.raises(
-            ValueError, match=r"examples: expected at least \d+ strings to train on, got [012]; give more"
+            ValueError, match=r"examples: expected at least \d+ strings to train on, got [012] .*; give more"
         ):
             learn([("a", "x"), ("b", "y")], seed=seed)
 

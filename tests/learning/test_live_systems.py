@@ -96,7 +96,7 @@ def test_few_steps_cover_fewer_states() -> None:
     assert 2 <= learned.max_states < 9
     assert f"at most {learned.max_states} states" in str(learned)
     with pytest.raises(
-        ValueError, match="max_steps: expected enough steps to learn and test a machine, got 12; allow more steps"
+        ValueError, match="max_steps: expected enough steps to learn and test a machine, got 12; raise max_steps"
     ):
         learn_system(Lock("ab"), "ab", max_states=9, max_steps=12)
 
@@ -130,7 +130,7 @@ class Silent(Lock):
             "ab",
             r"^system: expected an output to the string .*b, got KeyError \('b'\); return an",
         ),
-        (Silent("ab"), "ab", "system: expected outputs with a printable text, got ''; let the system return a word"),
+        (Silent("ab"), "ab", "system: expected outputs whose text is printable and not empty, got ''; return"),
         (Lock("ab"), "aba", "symbols: expected one or more different symbols without blanks"),
         (Lock("ab"), [], "symbols: expected one or more"),
         (Lock("abbbab"), "ab", None),

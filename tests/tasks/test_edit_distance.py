@@ -153,6 +153,6 @@ def test_strings_of_fewer_than_4_letters_are_refused() -> None:
 def test_empty_strings_are_refused() -> None:
     letters, empty = torch.zeros(1, 3, dtype=torch.int64), torch.full((1, 2), PAD)
     with pytest.raises(
-        ValueError, match=r"^first: expected at least 1 letter in every string, got no letter in row 0; leave this row"
+        ValueError, match=r"^first: expected at least 1 letter in every string, got no letter in row 0; leave out this"
     ):
         edit_distance(empty, letters)

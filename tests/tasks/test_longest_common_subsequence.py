@@ -95,6 +95,6 @@ def test_letters_in_common_and_letters_aligned() -> None:
 def test_empty_strings_are_refused() -> None:
     letters, empty = torch.zeros(2, 3, dtype=torch.int64), torch.tensor([[0, PAD], [PAD, PAD]])
     with pytest.raises(
-        ValueError, match=r"^second: expected at least 1 letter in every string, got no letter in row 1; leave this row"
+        ValueError, match=r"^second: expected at least 1 letter in every string, got no letter in row 1; leave out this"
     ):
         common_length(letters, empty)

@@ -65,7 +65,7 @@ def test_labels_of_logs_say_which_strings_are_in_the_language(tmp_path: Path) ->
     assert make_task("dfa", file=str(path), accept="FAIL").accepting == (1,)
     with pytest.raises(ValueError, match=r"answer: expected one of OK, FAIL|answer: expected one of FAIL, OK"):
         make_task("dfa", file=str(path), accept="ok")
-    with pytest.raises(ValueError, match=r"task.accept: expected only together with a file, got 'OK' alone"):
+    with pytest.raises(ValueError, match=r"task.accept: expected no value without a file, got 'OK'"):
         make_task("dfa", accept="OK")
 
 

@@ -89,7 +89,7 @@ def test_answers_with_spaces_in_their_names_become_one_word() -> None:
         ("paritty", "task.base.name: unknown task 'paritty'; did you mean 'parity'?"),
         ({"name": "tomita", "index": 9}, "task.base.index: expected a number less than or equal to 7, got 9"),
         ({"name": "tomita", "indx": 9}, "task.base.indx: no such setting; did you mean 'index'?"),
-        ("knapsack", "task.base.name: expected a regular task, got 'knapsack'; choose a task that has a transducer"),
+        ("knapsack", "task.base.name: expected a regular task, got 'knapsack'; choose for example tomita"),
         (3, "task.base: expected a section of settings such as task.base.key, got 3"),
         (
             "modular-arithmetic",

@@ -75,7 +75,7 @@ def test_a_task_knows_its_text_by_a_hash_and_is_found_by_it(
     monkeypatch.setenv(FOLDER, str(tmp_path / "elsewhere"))
     (tmp_path / "elsewhere" / spec.task.corpus).mkdir(parents=True)
     (tmp_path / "elsewhere" / spec.task.corpus / "header.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"^task\.corpus: .*header\.json: damaged file .*; delete the folder"):
+    with pytest.raises(ValueError, match=r"^task\.corpus: .*header\.json: damaged file .*; delete this corpus folder"):
         make_task("text", corpus=spec.task.corpus)
     monkeypatch.setenv(FOLDER, str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"^task\.corpus: expected the tokens of corpus [0-9a-f]{16} in .*, got none"):

@@ -78,10 +78,10 @@ def damage(folder: Path, what: str) -> None:
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
-        ("cut", r"tokens\.bin: expected 212 tokens of 2 bytes, got a file of 423 bytes; delete the folder"),
+        ("cut", r"tokens\.bin: expected 212 tokens of 2 bytes, got a file of 423 bytes; delete this corpus folder"),
         ("missing", r"tokens\.bin: expected 212 tokens of 2 bytes, got a file of 0 bytes"),
-        ("flipped", r"tokens\.bin: damaged file \(its contents have changed\); delete the folder"),
-        ("header", r"header\.json: damaged file \(its contents have changed\); delete the folder"),
+        ("flipped", r"tokens\.bin: damaged file \(its contents have changed\); delete this corpus folder"),
+        ("header", r"header\.json: damaged file \(its contents have changed\); delete this corpus folder"),
         ("no header", r"header\.json: damaged file \(expected JSON"),
         (
             "dtype",
@@ -95,8 +95,8 @@ def damage(folder: Path, what: str) -> None:
             "tokenizer",
             r": expected tokenizer [0-9a-f]{16}, which made the tokens in this folder, got [0-9a-f]{16}; delete",
         ),
-        ("no tokenizer", r"tokenizer\.json: expected a file, got none; delete the folder"),
-        ("nonsense", r"tokenizer\.json: expected the names of all 256 bytes"),
+        ("no tokenizer", r"tokenizer\.json: expected a file, got none; delete this corpus folder"),
+        ("nonsense", r"tokenizer\.json: expected a name for each of the 256 bytes"),
     ],
 )
 def test_damage_is_named_in_a_sentence(folder: Path, what: str, sentence: str) -> None:

@@ -310,9 +310,7 @@ def test_a_recipe_written_in_python_is_refused_in_the_words_of_the_command_line(
 def test_positions_that_a_model_lacks_are_named_before_training_comes_to_them() -> None:
     spec = make_spec("parity", "transformer", {"model": {"learned_positions": 10, "positions": "learned"}})
     recipe = spec.recipe.model_copy(update={"max_length": 40})
-    sentence = (
-        r"^train.max_length: expected strings of at most 10 symbols, .* got 40 at length 40; lower train.max_length"
-    )
+    sentence = r"^train.max_length: expected strings of at most 10 symbols, .* got 40 symbols at length 40; lower"
     with pytest.raises(ValueError, match=sentence):
         TrainingState(spec.make_model(), recipe, spec.task)
 

@@ -57,7 +57,7 @@ class SingleAnswerTask(CountedTask):
             )
         if max(self.num_range or 0, self.largest_number + 1) > MAX_NUMBERS:
             raise ValueError(
-                f"num_range: expected at most {MAX_NUMBERS:,} integers, each of which is a symbol or a class, "
+                f"num_range: expected at most {MAX_NUMBERS:,} integers, because each is a symbol or a class, "
                 f"got {max(self.num_range or 0, self.largest_number + 1):,}; lower the task's sizes, such as max_length"
             )
         if self.num_range is not None and self.num_range <= self.largest_number:

@@ -101,8 +101,8 @@ def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
         empty = torch.nonzero((string == PAD).all(1))[:, 0].tolist()
         if empty:
             raise ValueError(
-                f"{name}: expected at least 1 letter in every string, got no letter in row {empty[0]}; leave this row "
-                "out"
+                f"{name}: expected at least 1 letter in every string, got no letter in row {empty[0]}; leave out "
+                "this row"
             )
 
 

@@ -62,7 +62,10 @@ class Columns:
         for given, usual, what in ((self.string, STRINGS, "string"), (self.label, LABELS, "label")):
             candidates = [name for name in names if (name.lower() in usual if given is None else name == given)]
             if len(candidates) != 1:
-                got = f"{len(candidates)} columns with a standard name ({', '.join(usual)}); name the column to read"
+                got = (
+                    f"{len(candidates)} columns with a standard name ({', '.join(usual)}); set {what} to the name of "
+                    "the column to read"
+                )
                 if given is not None:
                     times = f" {len(candidates)} times; rename all but one"
                     got = f"{given!r}{times if candidates else nearest(given, names)}"

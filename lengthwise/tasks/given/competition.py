@@ -54,7 +54,10 @@ def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[
             "these two counts first"
         )
     if any(int(number) for number in numbers[2:]):
-        raise ValueError(f"{path}: expected symbols without attributes, got {header[1]!r}; leave the attributes out")
+        raise ValueError(
+            f"{path}: expected symbols without attributes, got {header[1]!r} in the first line; remove the attributes "
+            "from all lines"
+        )
     count, symbols = 0, set[str]()
     for number, line in lines:
         words = line.split()

@@ -202,8 +202,7 @@ def _without_repetitions(
             empty_votes[labels[0]] += 1
     if not strings:
         raise ValueError(
-            f"examples: expected a string of one symbol or more, got {num_rows:,} rows without such a string; add "
-            "strings"
+            f"examples: expected at least one string that is not empty, got none in {num_rows:,} rows; add strings"
         )
     majority = {node: max(counter, key=counter.__getitem__) for node, counter in votes.items() if not _is_tied(counter)}
     agreeing = [
@@ -215,7 +214,7 @@ def _without_repetitions(
     if not kept:
         raise ValueError(
             "examples: expected at least one string with a single most frequent label, got ties between labels for "
-            "every string; correct the labels"
+            "every string; remove the rows with wrong labels"
         )
     num_duplicates = len(agreeing) - len(set(agreeing))
     counts = Counts(num_rows, num_rows - len(labeled), num_duplicates, len(labeled) - len(agreeing))

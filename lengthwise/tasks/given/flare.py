@@ -58,7 +58,7 @@ def rows_of_flare(folder: Path) -> Iterator[Row]:
         if (extra := next(lines, None)) is not None:
             raise ValueError(
                 f"{folder / name}: expected {counts[of_label]:,} lines, one for each string with label {of_label}, got "
-                f"another line, line {extra[0]:,}; restore the files of this split"
+                f"at least {extra[0]:,}; restore the files of this split"
             )
 
 

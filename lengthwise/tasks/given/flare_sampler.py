@@ -170,7 +170,7 @@ class _Proposals:
         if not len(self.lengths):
             raise ValueError(
                 f"language: expected a language with a string of at most {max_length} symbols, got a language without "
-                "such a string; raise the length of the split"
+                "such a string; raise max_length of the split"
             )
 
     def inside(self, count: int) -> list[String]:

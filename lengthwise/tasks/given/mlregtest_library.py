@@ -42,7 +42,9 @@ def language_class(name: str) -> str:
     match = _NAME.fullmatch(name)
     if match is None or match[3] not in CLASSES:
         close = "" if match is None else nearest(match[3], CLASSES)
-        raise ValueError(f"name: expected a language such as 04.04.SL.2.1.0, got {name!r}{close}; see `language_names`")
+        raise ValueError(
+            f"name: expected a language such as 04.04.SL.2.1.0, got {name!r}{close}; list names with `language_names`"
+        )
     return match[3]
 
 
@@ -90,8 +92,8 @@ def draw_languages(folder: Path, count: int, seed: int = 0) -> list[str]:
     names = language_names(folder)
     if not 1 <= count <= len(names):
         raise ValueError(
-            f"count: expected 1 to {len(names):,}, the number of languages in {folder}, got {count:,}; draw as many as "
-            "the folder has, or fewer"
+            f"count: expected 1 to {len(names):,}, the number of languages in {folder}, got {count:,}; choose a "
+            "count in this range"
         )
     shuffled = [names[index] for index in chance.permutation(len(names))]
     by_class = {kind: [name for name in shuffled if language_class(name) == kind] for kind in CLASSES}

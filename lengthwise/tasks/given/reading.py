@@ -80,7 +80,8 @@ def read_examples(
         rows = enumerate(source.tolist() if isinstance(source, np.ndarray) else source, 1)
     else:
         raise ValueError(
-            f"examples: expected a file, a data frame or pairs, got {type(source).__name__}; give one of these"
+            f"examples: expected a file, a data frame or pairs, got {type(source).__name__}; give for example "
+            "[('ab', 'yes'), ('a', 'no')]"
         )
     examples = examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
     return replace(examples, counts=examples.counts._replace(unused_columns=tuple(columns.unused)))
@@ -126,7 +127,9 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
 def _row_of(row: Any, split: Callable[[Any], Sequence[str]], supervision: Supervision, number: int) -> Row:
     # A text of two characters is also a sequence of length 2, but is not a pair.
     if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
-        raise ValueError(f"expected a string and its label, got {str(row)[:80]!r}; give both")
+        raise ValueError(
+            f"expected a string and its label, got {str(row)[:80]!r}; write the row as a pair of string and label"
+        )
     string, label = row
     if _is_missing(string):
         raise ValueError('expected a string, got a missing value; write "" for the empty string, or leave the row out')
@@ -251,8 +254,8 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
     if checks_first and first_label is not None and rows.line_num > 1:
         raise ValueError(
             f"label: expected the label {first_label!r} of the first row also in another row, got it only in the first "
-            f"row; if that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label), and "
-            "otherwise move this row below another row"
+            f"row; if that row is a header, set string to {names[0]!r} and label to {names[1]!r}, and otherwise "
+            "move this row below another row"
         )
 
 

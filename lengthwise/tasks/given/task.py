@@ -122,8 +122,8 @@ class GivenExamples(ExamplesTask):
     def _check_digest(self, digest: str) -> None:
         if self.digest not in ("", digest):
             raise ValueError(
-                f"file: expected the examples with digest {self.digest}, got other examples in {self.file} ({digest}); "
-                "restore the file, or leave digest out to use these examples"
+                f"file: expected the examples with digest {self.digest}, got digest {digest!r} of file "
+                f"{self.file}; give the file with the expected examples, or leave out digest"
             )
 
 

@@ -86,7 +86,9 @@ class DFALanguage(RecognitionTask):
     def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         accept = fields.get("accept")
         if accept is not None and "file" not in fields:
-            raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave accept out")
+            raise ValueError(
+                f"accept: expected no value without a file, got {accept!r}; leave out accept, or give file"
+            )
         # A file contains only the machine, so fields that a subclass adds may be given next to it.
         added = cls.model_fields.keys() - DFALanguage.model_fields.keys()
         kept = {name: value for name, value in fields.items() if name in added}
@@ -146,7 +148,9 @@ def fields_of_file(
     if file is None:
         return fields
     if not isinstance(file, str):
-        raise ValueError(f"file: expected the name of a file as a text, got {truncate(repr(file))}; give one")
+        raise ValueError(
+            f"file: expected the file's path as a text, got {truncate(repr(file))}; give for example 'machine.dot'"
+        )
     if others := fields.keys() - {"file", *allowed}:
         raise ValueError(
             f"file: expected no other fields than {listed(allowed)} next to a file, got {listed(sorted(others))}; "

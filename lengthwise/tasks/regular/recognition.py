@@ -230,7 +230,8 @@ def check_language(language: DFA, setting: str) -> None:
     """
     if language.num_states > MAX_STATES:
         raise ValueError(
-            f"{setting}: expected a language of at most {MAX_STATES:,} states, got {language.num_states:,}; simplify it"
+            f"{setting}: expected a language of at most {MAX_STATES:,} states, got {language.num_states:,}; simplify "
+            f"{setting}"
         )
     machine = language.semiautomaton
     after_a_symbol = [machine.reachable(state) for state in set(machine.table[language.start].tolist())]

@@ -36,7 +36,7 @@ def _made(given: object) -> object:
     except ValueError as problem:
         raise ValueError("; ".join(str(problem).splitlines())) from None
     if not isinstance(task, RegularTask):
-        raise ValueError(f"name: expected a regular task, got {name!r}; choose a task that has a transducer")
+        raise ValueError(f"name: expected a regular task, got {name!r}; choose for example tomita")
     return task
 
 

@@ -27,7 +27,7 @@ def test_flexfringe_counts_attributes_in_the_first_line(tmp_path: Path) -> None:
     examples = read_examples(path)
     assert (len(examples), examples.empty_label) == (2, "0")
     path.write_text("3 2:1\n1 2 0:7 1:8\n")
-    with pytest.raises(ValueError, match=r"expected symbols without attributes, got '2:1'; leave the attributes out$"):
+    with pytest.raises(ValueError, match=r"expected symbols without attributes, got '2:1' in the first line; remove"):
         read_examples(path)
 
 

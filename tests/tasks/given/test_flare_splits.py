@@ -98,7 +98,7 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "num-edits.txt",
             "1\n\n3\n",
-            r"num-edits\.txt: expected 2 lines, one for each string with label 0, got another line, line 3; r",
+            r"num-edits\.txt: expected 2 lines, one for each string with label 0, got at least 3; r",
         ),
         (
             "num-edits.txt",
@@ -227,5 +227,5 @@ def test_a_task_of_a_folder_notices_a_changed_file(tmp_path: Path) -> None:
     (folder / "log-probabilities.txt").write_text("-1\n-1\n")
     for name in ("num-edits.txt", "edit-distances.txt"):
         (folder / name).write_text("1\n1\n1\n")
-    with pytest.raises(ValueError, match=r"file: expected the examples with digest .*, got other examples in"):
+    with pytest.raises(ValueError, match=r"file: expected the examples with digest .*, got digest"):
         _ = task.examples

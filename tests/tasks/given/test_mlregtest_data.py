@@ -38,7 +38,7 @@ def test_strings_and_labels_are_read(tmp_path: Path) -> None:
         (b"ab\tTRUE\nb\0a\tFALSE\n", r"line 2: expected symbols that are visible characters, got '\\x00'"),
         (b"ab\tTRUE\n\xff\tFALSE\n", "expected text in UTF-8, got other bytes at offset 8; convert the file"),
         (b"ab\tTRUE\nba\tTRUE\n", "expected labels of two classes or more, got only 'TRUE'"),
-        (b"", "expected a string of one symbol or more, got 0 rows without such a string;"),
+        (b"", "expected at least one string that is not empty, got none in 0 rows;"),
     ],
 )
 def test_every_fault_is_named_with_its_line(content: bytes, message: str, tmp_path: Path) -> None:

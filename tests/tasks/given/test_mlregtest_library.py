@@ -62,9 +62,12 @@ def test_classes_are_drawn_equally_often(folder: Path) -> None:
     [
         (
             "04.04.SLL.2.1.0",
-            r"name: expected a language such as 04\.04\.SL\.2\.1\.0, got '.*'; did you mean 'SL'\?; see",
+            r"name: expected a language such as 04\.04\.SL\.2\.1\.0, got '.*'; did you mean 'SL'\?; list",
         ),
-        ("05.04.SL.2.1.0", r"name: expected a language such as .*, got '05\.04\.SL\.2\.1\.0'; see `language_names`$"),
+        (
+            "05.04.SL.2.1.0",
+            r"name: expected a language such as .*, got '05\.04\.SL\.2\.1\.0'; list names with `language_names`$",
+        ),
         ("04.04.SL.2.1.0.att", "name: expected a language such as"),
         ("../04.04.SL.2.1.0", "name: expected a language such as"),
         ("04.04.coLT.2.1.0", "name: expected a language such as"),
@@ -83,5 +86,7 @@ def test_other_folders_and_counts_are_rejected(folder: Path, tmp_path: Path) -> 
     with pytest.raises(ValueError, match=r"expected a folder with automata of MLRegTest .*, got none; name the folder"):
         language_names(tmp_path / "empty")
     for count in (0, 23):
-        with pytest.raises(ValueError, match=rf"count: expected 1 to 22, the number of .*, got {count}; draw as many"):
+        with pytest.raises(
+            ValueError, match=rf"count: expected 1 to 22, the number of .*, got {count}; choose a count"
+        ):
             draw_languages(folder, count)

@@ -123,8 +123,8 @@ def test_numbers_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("rows", "supervision", "sentence"),
     [
-        ([], "last", "expected a string of one symbol or more, got 0 rows without such a string;"),
-        ([("", "x")], "last", "got 1 rows without such a string;"),
+        ([], "last", "expected at least one string that is not empty, got none in 0 rows;"),
+        ([("", "x")], "last", "got none in 1 rows;"),
         ([("a", "x"), ("b", "x")], "last", "expected labels of two classes or more, got only 'x'"),
         ([("a", "x"), (None, "y")], "last", "row 2: expected a string, got a missing value; write"),
         (
@@ -169,7 +169,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
             "file.csv",
             b"text,sign\nab,1\n",
             "label: expected one of the columns 'text', 'sign', got 0 columns with a standard name (label, class, "
-            "output, answer, accepted, target); name the column to read",
+            "output, answer, accepted, target); set label to the name of the column to read",
         ),
         (
             "file.csv",
@@ -179,9 +179,9 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; check separators and quotes"),
         ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; check separators and quotes"),
         ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; check separators and quotes"),
-        ("file.csv", b"text,label\n", "got 0 rows without such a string;"),
+        ("file.csv", b"text,label\n", "got none in 0 rows;"),
         ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
-        ("file.csv", b"session,status\nab,x\nb,y\n", "name its columns 'session' (string) and 'status' (label)"),
+        ("file.csv", b"session,status\nab,x\nb,y\n", "set string to 'session' and label to 'status'"),
         ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
         (
             "file.jsonl",
@@ -271,15 +271,15 @@ def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
     other = make_task("examples", file=file)
     assert first.digest != other.digest
     with pytest.raises(
-        ValueError, match=rf"expected the examples with digest {first.digest}, got other examples in .*csv"
+        ValueError, match=rf"expected the examples with digest {first.digest}, got digest '[0-9a-f]+' of file .*csv"
     ):
         make_task("examples", **first.model_dump(mode="json"))
     with pytest.raises(
-        ValueError, match=rf"expected the examples with digest {first.digest}, got other examples in .*csv"
+        ValueError, match=rf"expected the examples with digest {first.digest}, got digest '[0-9a-f]+' of file .*csv"
     ):
         first.sample(2, 2, torch.Generator())
     assert make_task("examples").digest == "", "the examples that need no file"
-    with pytest.raises(ValueError, match=r"file: expected the examples with digest 0{16}, got other examples in None"):
+    with pytest.raises(ValueError, match=r"file: expected the examples with digest 0{16}, got digest '' of file None"):
         make_task("examples", digest="0" * 16)
 
 
@@ -358,7 +358,7 @@ def test_strings_whose_labels_are_tied_are_left_out_in_any_order() -> None:
         examples = read_examples(given)
         assert {examples.text(index, "") for index in range(len(examples))} == {"b", "ab"}
         assert examples.counts == Counts(num_rows=6, num_empty=0, num_duplicates=1, num_contradictory=3)
-    with pytest.raises(ValueError, match=r"got ties between labels for every string; correct the labels"):
+    with pytest.raises(ValueError, match=r"got ties between labels for every string; remove the rows with"):
         read_examples(pairs[:2])
 
 
