@@ -209,7 +209,7 @@ TEXTS_AND_ANALYSES: list[tuple[Callable[[], object], str]] = [
         (lambda: learn_by_lstar(2, "moore", len, len), "kind: expected 'Moore' or 'Mealy', got 'moore'; "),
         (lambda: PARITY.encode(5), "text: parity expected a text or a list of symbols, got 5; "),
         (lambda: PARITY.decode("ab"), r"ids: parity expected a tensor \[T\] of ids from 0 to 1, .* got 'ab'; "),
-        (lambda: PARITY.decode(torch.tensor([2])), r"ids: .* got \[2\]; encode returns such a tensor$"),
+        (lambda: PARITY.decode(torch.tensor([2])), r"ids: .* got \[2\]; make ids with task.encode$"),
         (lambda: PARITY.decode(torch.tensor([-2])), r"ids: .* got \[-2\]; "),
         (lambda: PARITY.decode(torch.tensor([0.5])), r"ids: .* got \[0\.5\]; "),
         (lambda: PARITY.decode(torch.tensor([[0]])), r"ids: .* got \[\[0\]\]; "),

@@ -184,9 +184,8 @@ class _Teacher:
         kind = next((kind for kind in (bool, int, str) if isinstance(value, kind)), None)
         if kind is None or value == "":
             raise ValueError(
-                "f: expected a bool, an int, a text that is not empty, or None as the answer to "
-                f"{self.quoted(string)}, got {truncate(repr(value))}; convert other answers with str, and return None "
-                "instead of an empty text"
+                f"f: expected a bool, an int, a non-empty text or None as the answer to {self.quoted(string)}, got "
+                f"{truncate(repr(value))}; convert other answers with str, and return None instead of an empty text"
             )
         label: bool | int | str = kind(value)  # type: ignore[arg-type]  # one of these types
         # True equals 1, so answers of two types could not be distinguished.

@@ -270,7 +270,7 @@ class SymbolTask(Task):
             got = truncate(repr(ids.tolist() if isinstance(ids, Tensor) else ids))
             raise ValueError(
                 f"ids: {self.name} expected a tensor [T] of ids from 0 to {len(self.symbols) - 1}, or {PAD} for a pad, "
-                f"got {got}; encode returns such a tensor"
+                f"got {got}; make ids with task.encode"
             )
         return self.separator.join(self.symbols[index] for index in ids.tolist() if index != PAD)
 

@@ -73,7 +73,7 @@ def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[
     """
     check_kind("held_out", held_out, Real, "a fraction of the characters")
     if not 0 <= held_out < 1:
-        raise ValueError(f"held_out: expected a fraction from 0 to below 1, got {held_out}; give one such as 0.1")
+        raise ValueError(f"held_out: expected a fraction from 0 to below 1, got {held_out}; give for example 0.1")
     parts: dict[Split, tuple[str, ...]] = {}
     left = list(documents)
     for name in splits:

@@ -73,7 +73,7 @@ class Text(LanguageTask):
                 "held_out"
             )
         if self.files and self.documents:
-            raise ValueError("documents: expected either files or documents, got both; leave one of the two out")
+            raise ValueError("documents: expected either files or documents, got both; leave out files or documents")
         if self.files or self.documents:
             texts = (
                 read_documents(self.documents, self.held_out)
@@ -94,8 +94,8 @@ class Text(LanguageTask):
             if self.tokenizer and self.tokenizer != made_by:
                 raise ValueError(
                     f"tokenizer: expected {made_by}, which made the tokens of corpus {self.corpus or '(built in)'}, "
-                    f"got {self.tokenizer}; train again, because another version of `tokenizers` may learn different "
-                    "merges"
+                    f"got {self.tokenizer}; train again, because the model does not fit the tokens of "
+                    "this corpus"
                 )
             self.__dict__["tokenizer"] = made_by
         return self

@@ -149,8 +149,8 @@ def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes:
     for what, of_kind in (("symbols", names), ("classes", classes)):
         if len(of_kind) > MAX_NAMES:
             raise ValueError(
-                f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check that this is the right "
-                "column and separator"
+                f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check the column and the "
+                "separator"
             )
     if len(classes) < min_classes:
         raise ValueError(

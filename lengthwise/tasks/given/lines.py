@@ -43,5 +43,5 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise ValueError(f"{path}: expected a file, got {got}; restore the file") from None
     except UnicodeDecodeError as problem:
         raise ValueError(
-            f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file"
+            f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file to UTF-8"
         ) from None

@@ -218,7 +218,7 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
         yield from KINDS[kind](path, columns, **checked)
     except UnicodeDecodeError as problem:
         raise ValueError(
-            f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file"
+            f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file to UTF-8"
         ) from None
     except csv.Error as problem:
         raise ValueError(

@@ -230,15 +230,15 @@ def check_language(language: DFA, setting: str) -> None:
     """
     if language.num_states > MAX_STATES:
         raise ValueError(
-            f"{setting}: expected a language of at most {MAX_STATES:,} states, got {language.num_states:,}; simplify "
-            f"{setting}"
+            f"{setting}: expected a language of at most {MAX_STATES:,} states, got {language.num_states:,}; choose a "
+            "smaller language"
         )
     machine = language.semiautomaton
     after_a_symbol = [machine.reachable(state) for state in set(machine.table[language.start].tolist())]
     inside = language.accepting[np.concatenate(after_a_symbol)]
     if inside.all() or not inside.any():
         raise ValueError(
-            f"{setting}: expected a language with strings inside and outside, got a language that contains "
+            f"{setting}: expected a language with strings inside and outside it, got a language that contains "
             f"{'every' if inside.all() else 'no'} string of one symbol or more; choose a language with both"
         )
 

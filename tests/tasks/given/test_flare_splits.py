@@ -75,7 +75,7 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "labels.txt",
             b"1\n1\n\xff\n1\n0\n",
-            r"labels\.txt: expected text in UTF-8, got other bytes at offset 4; convert the file$",
+            r"labels\.txt: expected text in UTF-8, got other bytes at offset 4; convert the file to UTF-8$",
         ),
         (
             "main.tok",
