@@ -44,8 +44,8 @@ class LengthPoint(FrozenRecord):
     def _check_counts(self) -> "LengthPoint":
         if self.num_correct + self.num_overflowed > self.num_strings:
             raise ValueError(
-                f"num_correct: expected at most num_strings={self.num_strings} right and overflowed answers, got "
-                f"{self.num_correct} right and {self.num_overflowed} overflowed; correct these counts"
+                f"num_correct, num_overflowed: expected a sum of at most num_strings={self.num_strings}, got "
+                f"{self.num_correct} + {self.num_overflowed}; correct these counts"
             )
         return self
 

@@ -128,6 +128,6 @@ def _check_zero(arcs: Sequence[Arc]) -> None:
         line = next(arc.line for arc in arcs if arc.symbol == "0")
         raise ValueError(
             f"line {line}: expected symbols with names, got the number 0, which stands for no symbol in files without "
-            "a table of symbols; print names or, if 0 is a symbol, give each state exactly one edge for each number, "
-            "so that 0 is read as a symbol"
+            "a table of symbols; write names instead of numbers or, if 0 is a symbol, give each state exactly one edge "
+            "for each number"
         )

@@ -73,7 +73,8 @@ class ATT(ReadableFormat):
         if widths not in ({3}, {4}):
             raise ValueError(
                 "expected 3 words on the line of every edge, or 4 words on the line of every edge, got "
-                f"{sorted(widths) or 'no edge'}; write source, target, symbol and, for a transducer, output"
+                f"{f'numbers of words {sorted(widths)}' if widths else 'no edge'}; write source, target, symbol and, "
+                "for a transducer, output"
             )
         arcs = [
             Arc(words[0], words[1], words[2], words[3] if len(words) > 3 else None, number)

@@ -85,7 +85,7 @@ class _Drawing(NamedTuple):
     def reject(self, name: str, expected: str, got: str, way_out: str) -> None:
         """Raise a ValueError that names a node and the node's line."""
         line = self.graph.lines[name]
-        raise ValueError(f"line {line}: expected {expected}, got {got} ({quoted(name)}); {way_out}")
+        raise ValueError(f"line {line}: expected {expected}, got {got} (node {quoted(name)}); {way_out}")
 
     def label(self, name: str) -> str:
         r"""Return the label of a state, with the state's name in place of ``\N``."""
@@ -214,8 +214,8 @@ def _openfst_machine(drawing: _Drawing, start: str, edges: Sequence[Edge], accep
     if len({arc.output is None for arc in arcs}) > 1:
         line = next(arc.line for arc in arcs if arc.output is None)
         raise ValueError(
-            f"line {line}: expected symbol:output on each arc or on none, got both; add an output to each arc, or "
-            "remove all outputs"
+            f"line {line}: expected symbol:output on every arc or on no arc, got arcs with an output and arcs without; "
+            "add the missing outputs, or remove all outputs"
         )
     return machine_of_arcs(start, arcs, dict.fromkeys(accepting))
 
@@ -331,8 +331,8 @@ def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
     for edge in edges:
         if len(symbols_of_edge(edge)) > 1:
             raise ValueError(
-                f"line {edge.line}: expected {expected}, got none, but a label of several parts, "
-                f"{quoted(edge_label(edge))}; write a/x if a part is an output, or draw an edge for each symbol"
+                f"line {edge.line}: expected {expected}, got the label {quoted(edge_label(edge))} of several parts; "
+                "write a/x if a part is an output, or draw an edge for each symbol"
             )
 
 

@@ -124,7 +124,7 @@ class _Parser:
         while not self._skip("}"):
             self._statement()
         if self.kind != "end":
-            self._reject("the end")
+            self._reject("the end of the file")
         return self.graph
 
     def _statement(self) -> None:
@@ -275,7 +275,7 @@ class _Parser:
         if is_blank:
             return
         if kind == "graph" and key == "label" and len(self.defaults) > 1:
-            raise ValueError(f"line {line}: expected groups of states without labels, got a label; remove it")
+            raise ValueError(f"line {line}: expected subgraphs without labels, got a label; remove this label")
         check_attribute(kind, key, value, line)
 
     def _name(self, *, is_label: bool = False) -> str:
@@ -317,7 +317,7 @@ class _Parser:
                 "'": "use double quotes instead",
             }.get(got, "put names that have this character in double quotes")
             raise ValueError(
-                f"line {self._line()}: expected names, quoted texts and marks of DOT, got {got!r}; {way_out}"
+                f"line {self._line()}: expected names, quoted texts and punctuation of DOT, got {got!r}; {way_out}"
             )
         self.kind = match.lastgroup or ""
         self.text = match[match.lastindex or 0]
@@ -372,8 +372,8 @@ class _Parser:
             self._reject(repr(mark))
 
     def _reject(self, expected: str) -> None:
-        got = quoted(self.text[:40]) if self.text else "the end"
-        raise ValueError(f"line {self._line()}: expected {expected}, got {got}; correct the text there")
+        got = quoted(self.text[:40]) if self.text else "the end of the file"
+        raise ValueError(f"line {self._line()}: expected {expected}, got {got}; correct this line")
 
     def _reject_length(self) -> None:
         raise ValueError(

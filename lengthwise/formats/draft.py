@@ -172,7 +172,9 @@ class Draft:
             # bounded.
             if len(seen) > MAX_SETS or num_members > MAX_MEMBERS:
                 limit = (
-                    f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"{MAX_MEMBERS:,} states in all sets"
+                    f"{MAX_SETS:,} sets of states"
+                    if len(seen) > MAX_SETS
+                    else f"{MAX_MEMBERS:,} states in all sets of states together"
                 )
                 raise ValueError(
                     f"expected a nondeterministic automaton whose strings lead to at most {limit}, got more; give a "
@@ -223,8 +225,8 @@ class Draft:
     def _check_size(self, num_states: int) -> None:
         if num_states * len(self._symbols) > MAX_TRANSITIONS:
             raise ValueError(
-                f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states:,} states that read "
-                f"{len(self._symbols):,} symbols; make the machine smaller"
+                f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states * len(self._symbols):,} "
+                f"({num_states:,} states that read {len(self._symbols):,} symbols); make the machine smaller"
             )
 
     def _table(self) -> np.ndarray:

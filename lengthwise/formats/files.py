@@ -33,7 +33,7 @@ def format_of(path: Path, *, readable: bool = False) -> type[Format]:
     """Return the format for a file's suffix; if the suffix is unknown, raise a ValueError that lists all suffixes."""
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
-        names, way_out = ", ".join(known), "choose one of these"
+        names, way_out = ", ".join(known), "choose one of these suffixes"
         if suffix == ".py":
             way_out = "in Python, task_from_function and write_machine write the machine of a function to such a file"
         raise ValueError(f"{_named(path)}: expected a machine's file ({names}), got suffix {suffix!r}; {way_out}")
@@ -60,7 +60,9 @@ def parsed_file(path: Path, what: str, parse: Callable[[str], Parsed]) -> Parsed
     except FileNotFoundError:
         raise ValueError(f"{_named(path)}: expected {what}, found no such file; check its name") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{_named(path)}: expected text in UTF-8, got other bytes; convert it") from None
+        raise ValueError(
+            f"{_named(path)}: expected text in UTF-8, got other bytes; convert the file to UTF-8"
+        ) from None
     except UnreadableFile:
         raise
     except ValueError as problem:

@@ -54,7 +54,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
         numbers[name] = len(numbers)
         outputs.append(_answer(node["data"], len(types)))
     if len(start) != 1:
-        raise ValueError(f"nodes: expected one node with the source -1, got {len(start)}; give one node this source")
+        raise ValueError(f"nodes: expected one node with the source -1, got {len(start)}; keep one initial node")
     # One more state than nodes: the sink of missing edges.
     check_table(len(nodes) + 1, len(alphabet))
     sink = len(nodes)
@@ -67,7 +67,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
         symbol = edge["name"]
         if symbol not in columns or source not in numbers:
             unknown = f"source {source}" if symbol in columns else f"name {str(symbol)[:60]!r}"
-            raise ValueError(f"edges: expected nodes and symbols that the file declares, got {unknown}; declare it")
+            raise ValueError(f"edges: expected declared nodes and symbols, got {unknown}; declare this node or symbol")
         if (source, symbol) in given:
             raise ValueError(
                 f"edges: expected one edge of each symbol, got two of {symbol!r} from node {source}; keep one of "
@@ -111,7 +111,10 @@ def _check_entries(content: Any, known: Collection[str], needed: Collection[str]
 def _names(content: Any, what: str) -> list[str]:
     names = _list(content, what)
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"{what}: expected names that differ from one another, got {str(names)[:60]}; name each once")
+        raise ValueError(
+            f"{what}: expected different texts that are not empty, got {str(names)[:60]}; write each name once, in "
+            "quotes"
+        )
     return list(names)
 
 

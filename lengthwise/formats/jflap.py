@@ -133,7 +133,7 @@ def _structure(text: str) -> ElementTree.Element:
         parser.Parse(text, True)
     except (expat.ExpatError, UnicodeEncodeError) as problem:
         raise ValueError(
-            f"expected XML, got something else ({problem}); correct it there, or save it again in JFLAP"
+            f"expected XML, got something else ({problem}); correct the file there, or save it again in JFLAP"
         ) from None
     return builder.close()
 

@@ -115,14 +115,14 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
         )
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
         raise ValueError(
-            "outputs: expected answer numbers, and a state number as start, got other values; write whole numbers, or "
-            f"{IGNORE} for no answer"
+            "start, outputs: expected a state number as start and answer numbers as outputs, got other values; write "
+            f"whole numbers, with {IGNORE} in outputs for no answer"
         )
     # Without names, every number up to the largest becomes an answer, so a single large number would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
         raise ValueError(
-            f"outputs: expected answer numbers below {MAX_UNNAMED:,}, because the entry classes is missing, got "
-            f"{max(outputs)}; add the entry classes, with a name for each answer"
+            f"outputs: expected answer numbers below {MAX_UNNAMED:,} in a file without the entry classes, got {max(outputs)}; "
+            "number the answers from 0, or add classes with a name for each number"
         )
     machine = Transducer.from_json({**content, "symbols": symbols})
     named = content.get("classes") or [str(number) for number in range(max([0, *outputs]) + 1)]
@@ -154,7 +154,9 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
             draft.add_empty_edge(source, target)
             continue
         if symbol not in known_symbols:
-            raise ValueError(f"alphabet: expected the symbols of all edges, got an alphabet without {symbol!r}; add it")
+            raise ValueError(
+                f"alphabet: expected the symbols of all edges, got an alphabet without {symbol!r}; add this symbol"
+            )
         draft.add_edge(source, symbol, target)
     initial = _names_of_states(_entry(content, "initial"))
     if not initial:

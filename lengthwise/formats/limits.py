@@ -44,6 +44,6 @@ def check_table(num_states: int, num_symbols: int) -> None:
         )
     if num_states * num_symbols > MAX_TRANSITIONS:
         raise ValueError(
-            f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states:,} states that read {num_symbols:,} "
-            "symbols; make the machine smaller"
+            f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states * num_symbols:,} ({num_states:,} "
+            f"states that read {num_symbols:,} symbols); make the machine smaller"
         )

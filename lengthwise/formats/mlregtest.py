@@ -55,7 +55,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
     missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]
     if missing:
         raise ValueError(
-            f"alphabet: expected every symbol of the edges, got an alphabet without {missing[0]!r}; add it"
+            f"alphabet: expected every symbol of the edges, got an alphabet without {missing[0]!r}; add this symbol"
         )
     symbols = alphabet or tuple(sorted(given.symbols))
     return given.with_symbols(symbols).aligned(symbols, REJECT_ACCEPT).dfa().minimize()

@@ -119,9 +119,8 @@ def compare_nets(
     accepting = [acceptor_index(names) for names in (classes, other_classes)]
     if None not in accepting and accepting[0] != accepting[1]:
         raise ValueError(
-            f"{second}: expected answers in the order of {', '.join(classes)}, as in {first}, got "
-            f"{', '.join(other_classes)}, where accepted and rejected are swapped; compare nets whose answers are in "
-            "the same order"
+            f"{second}: expected the accepting answer at index {accepting[0]}, as in {first} ({', '.join(classes)}), "
+            f"got index {accepting[1]} ({', '.join(other_classes)}); compare nets whose answers are in the same order"
         )
     pairs = zip(other_classes, classes, strict=True)
     matched = ", ".join(f"{name} of {second} as {answer}" for name, answer in pairs if name != answer)

@@ -115,7 +115,7 @@ def _task(content: dict[str, Any] | None) -> RegularTask | None:
     name, settings = split_named(content)
     task = make_task(name, **settings)
     if not isinstance(task, RegularTask):
-        raise ValueError(f"task: expected a task that a finite machine solves, got {name}; {_WAY_OUT}")
+        raise ValueError(f"task: expected a task that a finite machine solves, got {name}; compile a regular task")
     return task
 
 

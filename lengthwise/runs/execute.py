@@ -363,7 +363,7 @@ class _Announcer:
         self.set_progress(0.0)
         if self._work.stop_requested():
             run = self._work.spec.id
-            raise Interrupted(f"stopped while measuring; {run} is trained and saved; the same command measures it")
+            raise Interrupted(f"stopped while measuring; {run} is trained and saved; repeat the command to measure it")
 
     def set_progress(self, fraction: float) -> None:
         """Report which fraction of the current part of the measurements is done."""

@@ -98,7 +98,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     if words and (patterns := [one.pattern for one in expressions if one.tokens == "characters"]):
         raise ValueError(
             f"{patterns[0]}: expected an expression over words, because another machine has the symbol {words[0]!r}, "
-            f"got an expression over characters; write {WORDS} before the expression, and blanks between its words"
+            f"got an expression over characters; write {WORDS!r} before the expression, and blanks between its symbols"
         )
     return [
         Given(labeled_dfa(dfa_from_regex(one.pattern, alphabet, one.tokens)), True)
@@ -206,7 +206,7 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     content = certificate.transducer if is_machine_right else certificate.machine
     machine = None if content is None else machine_from_json(content)
     if not isinstance(machine, Transducer):
-        what = "none" if machine is None else "another kind of machine"
+        what = "no machine" if machine is None else "another kind of machine"
         raise ValueError(
             f"{path}: expected a certificate that contains a machine with states, got {what} at level "
             f"{certificate.level}; train the model further and certify the model again, or name another run"

@@ -111,7 +111,8 @@ def sample_text(
         raise ValueError(f"num_tokens: expected 1 to {MAX_SAMPLED:,}, got {num_tokens:,}; give a number in this range")
     if not 0 <= temperature < math.inf:
         raise ValueError(
-            f"temperature: expected a number of at least 0, got {temperature:g}; 0 takes the likeliest token"
+            f"temperature: expected a number of at least 0, got {temperature:g}; give 0 for the likeliest token, or "
+            "1 for the model's probabilities"
         )
     read = task.tokenize(prompt)
     drawn: list[int] = []

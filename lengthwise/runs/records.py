@@ -113,7 +113,7 @@ def read_records(path: Path) -> list[RunResult]:
     Example:
         >>> read_records(Path("none.jsonl.gz"))
         Traceback (most recent call last):
-        ValueError: none.jsonl.gz: there is no such file; `lengthwise reproduce` writes records next to its pages
+        ValueError: none.jsonl.gz: there is no such file; name a file that `lengthwise reproduce` wrote
     """
     return [result for _, result in _read(path, RunResult)]
 
@@ -136,9 +136,7 @@ def _read(path: Path, kind: type[_Record]) -> Iterator[tuple[str, _Record]]:
             if _is_of_diverged(line) == (kind is DivergedRun):
                 yield line, kind.model_validate_json(line)
     except FileNotFoundError:
-        raise ValueError(
-            f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"
-        ) from None
+        raise ValueError(f"{path}: there is no such file; name a file that `lengthwise reproduce` wrote") from None
     except UnreadableFile:
         raise
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValidationError) as error:

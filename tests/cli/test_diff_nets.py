@@ -100,7 +100,10 @@ def test_answers_of_opposite_meaning_are_never_matched(capsys: pytest.CaptureFix
     for name, classes in (("first", ("no", "yes")), ("opposite", ("accepted", "rejected")), ("like", ("out", "in"))):
         save_compiled(construct("rnn", machine_task(LabeledMachine(machine, classes))), name)
     assert exit_code("diff", "first", "opposite") == 2
-    assert "opposite: expected answers in the order of no, yes, as in first, got acc" in capsys.readouterr().err
+    assert (
+        "opposite: expected the accepting answer at index 1, as in first (no, yes), got index 0 (acc"
+        in capsys.readouterr().err
+    )
     assert exit_code("diff", "first", "like") == 0
 
 

@@ -198,5 +198,5 @@ def test_the_way_from_a_function_to_a_machine_is_named(tmp_path: Path) -> None:
 
 
 def test_suffixes_that_are_not_written_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"got suffix '\.docx'; choose one of these"):
+    with pytest.raises(ValueError, match=r"got suffix '\.docx'; choose one of these suffixes"):
         write_machine(PARITY, tmp_path / "m.docx")

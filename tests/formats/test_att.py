@@ -63,11 +63,11 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
     [
         (
             "0 1 a\n1 0 a x\n1\n",
-            r"^expected 3 words on the line of every edge, or 4 words on .*, got \[3, 4\]; write source",
+            r"^expected 3 words on the line of every edge, or 4 .*, got numbers of words \[3, 4\]; write source",
         ),
         (
             "0 1 a b c d\n",
-            r"^expected 3 words on the line of every edge, or 4 words on .*, got \[6\]; write source",
+            r"^expected 3 words on the line of every edge, or 4 words on .*, got numbers of words \[6\]; write source",
         ),
         ("0\n", r"^expected 3 words on the line of every edge, or .*, got no edge; write source"),
         ("0 0 a x 0.5\n0\n", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),

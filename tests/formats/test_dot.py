@@ -207,7 +207,9 @@ def test_an_edge_of_a_mealy_machine_may_have_several_pairs() -> None:
 def test_states_with_names_of_two_parts_are_no_moore_machine() -> None:
     accepting = DOT.read('digraph { __start0 -> p; p [label="q0/r0" shape=doublecircle]; p -> p [label="a"] }')
     assert accepting.answer_names() == ["accept"]
-    with pytest.raises(ValueError, match=r"^line 1: expected a label with the name .* got the label 'q0/r0' \('p'\)"):
+    with pytest.raises(
+        ValueError, match=r"^line 1: expected a label with the name .* got the label 'q0/r0' \(node 'p'\)"
+    ):
         DOT.read('digraph { __start0 -> p; p [label="q0/r0"]; p -> p [label="a"] }')
 
 
@@ -285,8 +287,8 @@ START = "__start0 -> a; "
             'digraph { a [label="x }',
             r"^line 1: expected names, quoted .* of DOT, got '\"'; close this text by another quote$",
         ),
-        ("digraph { a [label=x", r"^line 1: expected '\]', got the end; correct"),
-        ("digraph { a } b", r"^line 1: expected the end, got b; correct"),
+        ("digraph { a [label=x", r"^line 1: expected '\]', got the end of the file; correct"),
+        ("digraph { a } b", r"^line 1: expected the end of the file, got b; correct"),
     ],
 )
 def test_faults_are_named(text: str, message: str) -> None:

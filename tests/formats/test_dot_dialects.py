@@ -45,19 +45,19 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ('q0 [label="A/0"]; q1 [label="B/1"]; ' + FLIP, r"got the label 'A/0' \('q0'\); write state/output"),
+        ('q0 [label="A/0"]; q1 [label="B/1"]; ' + FLIP, r"got the label 'A/0' \(node 'q0'\); write state/output"),
         (
             'q0 [label="q0/0"]; q1 [label="q1"]; ' + FLIP,
-            r"an output in the label of each state, .* \('q1'\); add the output",
+            r"an output in the label of each state, .* \(node 'q1'\); add the output",
         ),
-        ('q0 [label="q0:0"]; q1 [label="q1:1"]; ' + FLIP, r"got none, but the label 'q0:0' \('q0'\)"),
-        ('q0 [label="closed"]; q1 [label="open"]; ' + FLIP, r"got none, but the label 'closed' \('q0'\)"),
-        ("q0; q1 [color=red]; " + FLIP, r"got none, but color=red \('q1'\)"),
-        ("node [style=filled fillcolor=green]; q0; q1; " + FLIP, r"got none, but style=filled \('q1'\)"),
-        ("q0; q1 [shape=box]; " + FLIP, r"got none, but shape=box \('q1'\)"),
+        ('q0 [label="q0:0"]; q1 [label="q1:1"]; ' + FLIP, r"got none, but the label 'q0:0' \(node 'q0'\)"),
+        ('q0 [label="closed"]; q1 [label="open"]; ' + FLIP, r"got none, but the label 'closed' \(node 'q0'\)"),
+        ("q0; q1 [color=red]; " + FLIP, r"got none, but color=red \(node 'q1'\)"),
+        ("node [style=filled fillcolor=green]; q0; q1; " + FLIP, r"got none, but style=filled \(node 'q1'\)"),
+        ("q0; q1 [shape=box]; " + FLIP, r"got none, but shape=box \(node 'q1'\)"),
         (
             "q0 [shape=doublecircle]; q1 [shape=box]; q2; q0 -> q1 [label=a]; ",
-            r"look alike, got the shapes box and circle \('q2'\)",
+            r"look alike, got the shapes box and circle \(node 'q2'\)",
         ),
         ("q0; q1 [shape=tripleoctagon]; " + FLIP, r"or two if they accept, got shape=tripleoctagon"),
         ("q0; q1 [shape=doublecircle peripheries=1]; " + FLIP, r"got shape=doublecircle with peripheries=1"),
@@ -67,7 +67,7 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
         ('q0; q1 [shape=doublecircle]; legend [shape=none label="red accepts"]; ' + FLIP, r"a text without an edge"),
         (
             "subgraph cluster_a { label=accepting; q1; } q0; " + FLIP,
-            r"expected groups of states without labels, got a label",
+            r"expected subgraphs without labels, got a label",
         ),
         (
             "q0; q1 [shape=doublecircle]; q0 -> q1 [label=a dir=back]",
@@ -119,9 +119,9 @@ def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
         ((r"\G", "c"), r"escapes that stand for names, got '\\\\G'"),
         (
             (r"in\nout", r"in\nno"),
-            r"a label of several parts, .*; write a/x if a part is an output, or draw an edge for each symbol",
+            r"got the label .* of several parts; write a/x if a part is an output, or draw an edge for each symbol",
         ),
-        (("in,out", "in,no"), r"of several parts, 'in,out'; write a/x if a part is an output"),
+        (("in,out", "in,no"), r"the label 'in,out' of several parts; write a/x if a part is an output"),
     ],
 )
 def test_labels_of_edges_that_may_mean_two_things_are_refused(labels: tuple[str, str], message: str) -> None:
@@ -136,10 +136,10 @@ OUTPUTS = 'q0 -> q1 [label="a/x"]; q1 -> q1 [label="a/y"]; '
 @pytest.mark.parametrize(
     ("states", "seen"),
     [
-        ("q0 [shape=doublecircle]; q1; ", r"also an accepting state \('q0'\)"),
-        ('q0 [label="q0/x"]; q1 [label="q1/y"]; ', r"also the label 'q0/x' of a state \('q0'\)"),
-        ('q0 [label="A/x"]; q1 [label="A/x"]; ', r"got the label 'A/x' \('q0'\)"),
-        (r'q0 [label="q0\nx"]; q1 [label="q1\ny"]; ', r"also the label 'q0.*x' of a state \('q0'\)"),
+        ("q0 [shape=doublecircle]; q1; ", r"also an accepting state \(node 'q0'\)"),
+        ('q0 [label="q0/x"]; q1 [label="q1/y"]; ', r"also the label 'q0/x' of a state \(node 'q0'\)"),
+        ('q0 [label="A/x"]; q1 [label="A/x"]; ', r"got the label 'A/x' \(node 'q0'\)"),
+        (r'q0 [label="q0\nx"]; q1 [label="q1\ny"]; ', r"also the label 'q0.*x' of a state \(node 'q0'\)"),
         ('node [shape=record]; q0 [label="{q0|x}"]; q1 [label="{q1|y}"]; ', r"also the label '\{q0\|x\}' of a state"),
         ("q0 [label=x]; q1 [label=x]; ", r"got the label 'x' of several states, which may be an output"),
     ],
@@ -152,7 +152,8 @@ def test_outputs_of_states_are_never_dropped_next_to_outputs_of_edges(states: st
 
 def test_moore_machines_have_no_accepting_states() -> None:
     with pytest.raises(
-        ValueError, match=r"expected either accepting states or outputs in states, got an accepting state .* \('q1'\)"
+        ValueError,
+        match=r"expected either accepting states or outputs in states, got an accepting state .* \(node 'q1'\)",
     ):
         DOT.read(drawn('q0 [label="q0/0"]; q1 [label="q1/1" shape=doublecircle]; ' + FLIP))
 
@@ -224,9 +225,9 @@ def test_symbol_and_output_may_be_two_lines_in_html() -> None:
     strings = {"": "", "a": "x", "b": "x", "ba": "y", "bb": "y", "baa": "x"}
     assert {text: machine.answer_to(tuple(text)) for text in strings} == strings
     for other in ("q1 -> q1 [label=<b<br/>a>]", "q0 -> q1 [label=<a<br/>y>]", "q1 -> q1 [label=<b>]"):
-        with pytest.raises(ValueError, match=r"of several parts, '.*'; write a/x if a part is an output"):
+        with pytest.raises(ValueError, match=r"the label '.*' of several parts; write a/x if a part is an output"):
             DOT.read(drawn(f"q0; q1; {edges}; {other}"))
-    with pytest.raises(ValueError, match=r"of several parts, '.*'; write a/x if a part is an output"):
+    with pytest.raises(ValueError, match=r"the label '.*' of several parts; write a/x if a part is an output"):
         DOT.read(drawn("q0; q1; q0 -> q1 [label=<a<br/>x>]; q1 -> q0 [label=<a<br/>y>]"))
 
 
@@ -283,7 +284,7 @@ def test_drawings_of_openfst_are_read(first: str, second: str, lines: str) -> No
         ("a/0.5", "b", r"^line 10: expected symbol or symbol:output, got 'a/0\.5', which may have a weight"),
         ("a:x/1", "b:y", r"^line 10: expected symbol or symbol:output, got 'a:x/1'"),
         ("a:b:c", "b:y", r"^line 10: expected symbol or symbol:output, got 'a:b:c'"),
-        ("a:x", "b", r"^line 12: expected symbol:output on each arc or on none, got both"),
+        ("a:x", "b", r"^line 12: expected symbol:output on every arc or on no arc, got"),
         ("<eps>:x", "a:y", r"^line 10: expected a symbol, got <eps>; remove edges that read nothing"),
         ("97:98", "98:97", r"^expected outputs, got only numbers such as 98, which are read"),
     ],

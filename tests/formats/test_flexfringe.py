@@ -82,7 +82,7 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
         (change(["more"], []), r"^expected the entries that FlexFringe writes"),
         (
             change(["nodes", 1, "source"], -1),
-            r"^nodes: expected one node with the source -1, got 2; give one node this source",
+            r"^nodes: expected one node with the source -1, got 2; keep one initial node",
         ),
         (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got 0 twice; keep one of"),
         (
@@ -95,13 +95,13 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
         ),
         (
             change(["edges", 1], edge(9, "login", 2)),
-            r"^edges: expected nodes and symbols that the file declares, got sou",
+            r"^edges: expected declared nodes and symbols, got sou",
         ),
         (
             change(["edges", 1], edge(0, "x", 2)),
-            r"^edges: expected nodes and symbols that the file declares, got name 'x'",
+            r"^edges: expected declared nodes and symbols, got name 'x'",
         ),
-        (change(["types"], ["1", "1"]), r"^types: expected names that differ from one another"),
+        (change(["types"], ["1", "1"]), r"^types: expected different texts that are not empty, got"),
         (
             change(["nodes", 1, "data", "final_counts"], {"2": 1}),
             r"^final_counts: expected a whole number as the count of each type",

@@ -75,7 +75,8 @@ def test_numbers_of_answers_are_bounded_without_names(monkeypatch: pytest.Monkey
     assert JSON.read(text).classes == ("0", "1", "2")
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 2)
     with pytest.raises(
-        ValueError, match=r"^outputs: expected answer numbers below 2, .* got 2; add the entry classes, "
+        ValueError,
+        match=r"^outputs: expected answer numbers below 2 in .*, got 2; number the answers from 0, or add classes ",
     ):
         JSON.read(text)
     assert JSON.read(text.replace("}", ', "classes": ["x", "y", "z"]}')).answer_names() == ["z"]
@@ -101,7 +102,7 @@ OURS: dict[str, Any] = {
         ({**OURS, "table": [1, 0]}, r"^table: expected rows of 1 state numbers, got other rows"),
         (
             {**OURS, "outputs": 0},
-            r"^outputs: expected answer numbers, and a state number as start, got other values",
+            r"^start, outputs: expected a state number as start and answer numbers as outputs, got",
         ),
         ({**OURS, "table": [[1], [2]]}, r"^table: expected next states in 0\.\.1, got 2"),
         ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
@@ -111,7 +112,7 @@ OURS: dict[str, Any] = {
         ),
         (
             {**OURS, "start": True},
-            r"^outputs: expected answer numbers, and a state number as start, got other values",
+            r"^start, outputs: expected a state number as start and answer numbers as outputs, got",
         ),
         ({**OURS, "start": 7}, r"^start: expected a state in 0\.\.1, got 7"),
         ({**OURS, "symbols": [1]}, r"^symbols: expected a list of names, got \[1\]; write strings$"),
@@ -122,7 +123,7 @@ OURS: dict[str, Any] = {
         ({**TRIPLES, "accepting_states": ["s7"]}, r"^state 's7' is used, but not declared; declare it$"),
         (
             {**TRIPLES, "alphabet": ["5c"]},
-            r"^alphabet: expected the symbols of all edges, got an alphabet without '10c'; add it$",
+            r"^alphabet: expected the symbols of all edges, got an alphabet without '10c'; add this symbol$",
         ),
         ({**TRIPLES, "transitions": [["s0", "5c"]]}, r"^transitions: expected state, symbol and next state, got"),
         (
@@ -166,7 +167,7 @@ def test_a_state_without_a_name_is_one_like_the_others() -> None:
         ({"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [0.5], "start": 0}, "accepting: expected a state"),
         (
             {"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [3_000_000]},
-            "outputs: expected answer numbers below 10,000, because the ",
+            "outputs: expected answer numbers below 10,000 in a file without the entry classes",
         ),
     ],
 )

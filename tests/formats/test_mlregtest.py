@@ -47,7 +47,7 @@ def test_three_columns_are_read_as_an_acceptor() -> None:
     [
         ("0 1 a b\n1\n", "", r"^line 1: expected an edge that writes the symbol it reads, got 'a' and 'b'; for"),
         ("0 1 a a 0.5\n1\n", "", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
-        (NO_AA, "a", r"^alphabet: expected every symbol of the edges, got an alphabet without 'b'; add it$"),
+        (NO_AA, "a", r"^alphabet: expected every symbol of the edges, got an alphabet without 'b'; add this symbol$"),
         ("", "", r"^expected 3 words on the line of every edge"),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "language.att"
     for content, message in (
-        (b"0 1 \xff \xff\n1\n", f"^{path}: expected text in UTF-8, got other bytes; convert it$"),
+        (b"0 1 \xff \xff\n1\n", f"^{path}: expected text in UTF-8, got other bytes; convert the file to UTF-8$"),
         (b"0 1 a b\n1\n", f"^{path}: line 1: expected an edge that writes the symbol it reads"),
     ):
         path.write_bytes(content)
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_a_symbol_is_no_part_of_the_alphabet_as_a_text() -> None:
     with pytest.raises(
-        ValueError, match="alphabet: expected every symbol of the edges, got an alphabet without 'ab'; add it"
+        ValueError, match="alphabet: expected every symbol of the edges, got an alphabet without 'ab'; add this symbol"
     ):
         parse_mlregtest("0 1 ab ab\n1 0 c c\n1\n", "cab")
 

@@ -235,9 +235,7 @@ def test_columns_with_several_runs_of_a_seed_are_not_compared() -> None:
     experiment = Experiment(
         "Title", "About.", cells, TREE_PLAN, scoring=Scoring(measure="error", compared=[("R=2", "R=1, 2")])
     )
-    sentence = (
-        r"^compared: expected one run of each seed in 'R=1, 2' of 'trees', got 2 of seed 0; give each setting its "
-    )
+    sentence = r"^compared: expected one run of each seed in row 'trees', column 'R=1, 2', got 2 of seed 0; give each "
     with pytest.raises(ValueError, match=sentence):
         compared_columns(experiment, outcomes)
 

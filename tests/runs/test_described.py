@@ -174,7 +174,10 @@ def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path
     path = save(net_of(), tmp_path)
     weights = {name: tensor for name, tensor in net_of().state_dict().items() if not name.startswith("answers")}
     save_file(weights, tmp_path / "net.safetensors")
-    assert "expected weights of head 'answers', found no such weights; correct the name" in error_of(path, capsys)
+    assert (
+        "expected weights of head 'answers', found no such weights; set head to the prefix of its weights"
+        in error_of(path, capsys)
+    )
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])

@@ -104,7 +104,9 @@ def test_a_refuted_net_gives_the_machine_that_was_read_off_it(parity: Path) -> N
     assert shortest is not None
     assert (shortest.string, shortest.answers) == (13 * ("b",), ("1", "reject"))
     certify_against(parity, "a*", out)
-    with pytest.raises(ValueError, match=r"refuted\.json: expected a certificate .* with states, got none at lev"):
+    with pytest.raises(
+        ValueError, match=r"refuted\.json: expected a certificate .* with states, got no machine at lev"
+    ):
         given_machines([str(out)])
 
 

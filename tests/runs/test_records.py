@@ -173,7 +173,7 @@ def test_damaged_records_are_named(change, output: str, tmp_path: Path, capsys) 
 
 def test_records_that_are_missing_are_named(tmp_path: Path, capsys) -> None:
     assert reproduce(tmp_path, "--recorded", "--runs", str(tmp_path / "runs")) == 2
-    assert "there is no such file; `lengthwise reproduce` writes records" in capsys.readouterr().err
+    assert "there is no such file; name a file that `lengthwise reproduce` wrote" in capsys.readouterr().err
 
 
 def test_a_file_with_a_changed_byte_is_named(tmp_path: Path) -> None:

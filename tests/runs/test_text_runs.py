@@ -119,7 +119,7 @@ def test_a_recurrent_net_writes_what_it_would_after_all_text_so_far() -> None:
     [
         ("parity", {}, "task: expected a language task, got parity, which has answers and no text to continue; give"),
         ("text", {"num_tokens": 0}, "num_tokens: expected 1 to 100,000, got 0"),
-        ("text", {"temperature": -1.0}, "temperature: expected a number of at least 0, got -1; 0 takes"),
+        ("text", {"temperature": -1.0}, "temperature: expected a number of at least 0, got -1; give 0 for the"),
     ],
 )
 def test_texts_that_cannot_be_written_are_refused(task: str, fields: dict, sentence: str) -> None:

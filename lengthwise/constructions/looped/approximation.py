@@ -165,7 +165,7 @@ def error_bound(
     """
     if not largest >= 0:
         raise ValueError(
-            f"largest: expected a bound of at least 0 on the error's p-norm, got {largest}; give such a bound"
+            f"largest: expected a bound of at least 0 on the error's p-norm, got {largest}; give for example 0.1"
         )
     if not p >= 1:
         raise ValueError(f"p: expected at least 1, got {p}; take p >= 1, because no smaller p defines a norm")

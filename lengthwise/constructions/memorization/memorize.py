@@ -104,7 +104,8 @@ def memorize(
     if max_dimension is not None and max_dimension < upper:
         raise ValueError(
             f"max_dimension: expected at least {upper}, got {max_dimension}; {upper} dimensions are enough for "
-            f"{word.text!r}, but the search ended before it could tell whether fewer are enough"
+            f"{word.text!r}, but the search ended before it could tell whether fewer are enough, so allow more "
+            "dimensions or a larger budget"
         )
     dimensions = range(upper, min(max_dimension or upper, word.period - 1) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)
@@ -127,9 +128,10 @@ def _check_programs(word: Word, upper: int) -> None:
     size = num_entries(len(word.symbols), word.period, upper)
     if upper > MAX_READOUT_DIMENSION or size > MAX_ENTRIES:
         raise ValueError(
-            f"word: expected linear programs of at most {MAX_READOUT_DIMENSION} dimensions and {MAX_ENTRIES:,} "
-            f"entries, got {upper} dimensions and {size:,} entries (period {word.period}, {len(word.symbols)} symbols)"
-            "; give a shorter word, fewer symbols, or fewer changes between them"
+            f"word: expected a word whose linear program has at most {MAX_READOUT_DIMENSION} dimensions and "
+            f"{MAX_ENTRIES:,} entries, got {upper} dimensions and {size:,} entries (period {word.period}, "
+            f"{len(word.symbols)} symbols); give a shorter word, or a word with fewer symbols or longer blocks of "
+            "equal symbols"
         )
 
 

@@ -108,12 +108,13 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
         raise ValueError(
             f"max_dimension: expected at least {best.lower}, which {word.text!r} needs with a rational matrix (order "
             f"{word.period} alone needs {best.order_dimension}), got {max_dimension}; allow more dimensions, "
-            "or do not require a rational matrix"
+            "or leave out the option rational (in Python: call memorize)"
         )
     if max_dimension is not None and max_dimension < best.dimension:
         raise ValueError(
             f"max_dimension: expected at least {best.dimension}, got {max_dimension}; the search ended before it could "
-            f"tell whether {word.text!r} needs more than {best.lower} dimensions with a rational matrix"
+            f"tell whether {word.text!r} needs more than {best.lower} dimensions with a rational matrix, so allow more "
+            "dimensions or a larger budget"
         )
     return best
 

@@ -80,12 +80,12 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
         )
     seeds = sorted(set.intersection(*(set(group) for group in groups.values())))
     if not seeds:
-        having = "; ".join(
+        having = ", ".join(
             f"seeds {', '.join(map(str, sorted(group)))} of {name}"
             for name, group in zip(names, groups.values(), strict=True)
         )
         raise ValueError(
-            f"results: expected a seed that all models have, because differences are paired by seed, got {having}; "
+            f"results: expected a seed that all models have, because runs are compared seed by seed, got {having}; "
             "train the missing seeds"
         )
     models = []

@@ -133,8 +133,8 @@ def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> 
     for seed, count in Counter(spec.seed for spec in cell.specs).items():
         if count > 1:
             raise ValueError(
-                f"compared: expected one run of each seed in {cell.column!r} of {cell.row!r}, got {count} of seed "
-                f"{seed}; give each setting its own column"
+                f"compared: expected one run of each seed in row {cell.row!r}, column {cell.column!r}, got {count} of "
+                f"seed {seed}; give each setting its own column"
             )
     results = results_of(cell, outcomes)
     if experiment.scoring.measure == "error":

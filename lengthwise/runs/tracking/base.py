@@ -81,9 +81,9 @@ def optional_module(module: str, tracker: str) -> Any:
         ValueError: the module is not installed; the message contains the command that installs it.
 
     Example:
-        >>> optional_module("no_such_module", "tensorboard")
+        >>> optional_module("none", "trackio")
         Traceback (most recent call last):
-        ValueError: tracker: expected the package of tensorboard, got none; pip install 'lengthwise[tensorboard]'
+        ValueError: tracker: expected the package none for tracker trackio, got none; pip install 'lengthwise[trackio]'
     """
     try:
         return importlib.import_module(module)
@@ -92,5 +92,6 @@ def optional_module(module: str, tracker: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise ValueError(
-            f"tracker: expected the package of {tracker}, got none; pip install 'lengthwise[{tracker}]'"
+            f"tracker: expected the package {module} for tracker {tracker}, got none; pip install "
+            f"'lengthwise[{tracker}]'"
         ) from None

@@ -122,8 +122,8 @@ def _expanded(table: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
     columns, rows = _checked(_Lines, {key: value for key, value in table.items() if key not in shared}, where)
     if len({*columns, *shared}) < len(columns) + len(shared):
         raise ValueError(
-            f"{where}: columns: expected different keys in `columns` and in the rest of the table, got a key twice, in "
-            f"{', '.join([*columns, *shared])}; remove one of the equal keys"
+            f"{where}: columns: expected different keys in `columns` and in the rest of the table, got the same key "
+            f"twice among {', '.join([*columns, *shared])}; remove one of the equal keys"
         )
     for row in rows:
         if len(row) > len(columns):

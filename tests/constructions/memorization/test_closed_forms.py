@@ -258,7 +258,7 @@ def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
 
 def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
     with pytest.raises(
-        ValueError, match=r"^text: expected a text with fewer changes of symbol, got a text of 10 symbols for which"
+        ValueError, match=r"^text: expected a text that a net in float64 can generate, got 10 symbols that change"
     ):
         end_indefinitely("ab" * 5)
 

@@ -279,7 +279,7 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("text", TOO_LARGE.values(), ids=TOO_LARGE)
 def test_words_whose_programs_are_too_large_are_refused(text: str) -> None:
-    sentence = r"word: expected linear programs of at most 200 dimensions and 5,000,000 entries, got \d+ dimensions "
+    sentence = r"word: expected a word whose linear program has at most 200 dimensions and 5,000,000 entries, got "
     with pytest.raises(ValueError, match=sentence):
         memorize(text)
 

@@ -278,7 +278,9 @@ def test_a_journal_is_read_while_it_is_written(tmp_path: Path) -> None:
 def test_an_extra_that_is_missing_is_one_sentence(finished: RunFolder, monkeypatch, capsys) -> None:
     """Also where the run would have been trained first."""
     monkeypatch.setitem(sys.modules, "wandb", None)
-    sentence = "lengthwise: tracker: expected the package of wandb, got none; pip install 'lengthwise[wandb]'\n"
+    sentence = (
+        "lengthwise: tracker: expected the package wandb for tracker wandb, got none; pip install 'lengthwise[wandb]'\n"
+    )
     assert exit_code("track", str(finished.path), "--to", "wandb") == 2
     assert capsys.readouterr() == ("", sentence)
     runs = finished.path.parent
