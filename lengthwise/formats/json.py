@@ -121,8 +121,8 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     # Without names, every number up to the largest becomes an answer, so a single large number would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
         raise ValueError(
-            f"outputs: expected answer numbers below {MAX_UNNAMED:,} in a file without the entry classes, got {max(outputs)}; "
-            "number the answers from 0, or add classes with a name for each number"
+            f"outputs: expected answer numbers below {MAX_UNNAMED:,} in a file without the entry classes, got "
+            f"{max(outputs)}; number the answers from 0, or add classes with a name for each number"
         )
     machine = Transducer.from_json({**content, "symbols": symbols})
     named = content.get("classes") or [str(number) for number in range(max([0, *outputs]) + 1)]

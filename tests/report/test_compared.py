@@ -96,7 +96,7 @@ def test_settings_tell_models_of_one_name_apart() -> None:
         ),
         ([{"model": "rnn"}], "expected each run once, got parity-rnn-seed0-.* twice"),
         ([{"model": "rnn", "seed": 1}], "expected two or more models, or .* settings of a model, got only rnn"),
-        ([{"seed": 1}], "expected a seed that all models have, .*, got seeds 0 of rnn; seeds 1 of gru; train"),
+        ([{"seed": 1}], "expected a seed that all models have, .*, got seeds 0 of rnn, seeds 1 of gru; train"),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(others, message: str) -> None:
