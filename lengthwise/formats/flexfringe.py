@@ -54,7 +54,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
         numbers[name] = len(numbers)
         outputs.append(_answer(node["data"], len(types)))
     if len(start) != 1:
-        raise ValueError(f"nodes: expected one node with the source -1, got {len(start)}; keep one initial node")
+        raise ValueError(f"nodes: expected one node with source -1, got {len(start)} nodes; give one node this source")
     # One more state than nodes: the sink of missing edges.
     check_table(len(nodes) + 1, len(alphabet))
     sink = len(nodes)

@@ -190,11 +190,11 @@ def test_timed_memory_is_exact_for_fractions(targets: list[tuple[Fraction, ...]]
         (lambda: bit_sum([0] * MAX_VALUES), "values: expected at most 262,144 values, got 262,145"),
         (
             lambda: stepwise_memory([]),
-            "targets: expected one or more vectors of the same length, at least 1, got 0 vectors",
+            "targets: expected one or more vectors of one nonzero length, got 0 vectors",
         ),
         (
             lambda: timed_memory([[1], [1, 2]]),
-            "targets: expected one or more vectors of the same length, at least 1, got 2",
+            "targets: expected one or more vectors of one nonzero length, got 2",
         ),
         (lambda: timed_memory([[1]] * (MAX_VALUES + 1)), "values: expected at most 262,144 values, got 262,145"),
     ],

@@ -82,7 +82,7 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
         (change(["more"], []), r"^expected the entries that FlexFringe writes"),
         (
             change(["nodes", 1, "source"], -1),
-            r"^nodes: expected one node with the source -1, got 2; keep one initial node",
+            r"^nodes: expected one node with source -1, got 2 nodes; give one",
         ),
         (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got 0 twice; keep one of"),
         (

@@ -123,7 +123,7 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
         raise ValueError(
-            f"targets: expected one or more vectors of the same length, at least 1, got {len(targets)} vectors of "
+            f"targets: expected one or more vectors of one nonzero length, got {len(targets)} vectors of "
             f"lengths {sorted(dimensions)}; give lists of equal length with at least one number"
         )
     _check_count(len(targets))

@@ -45,7 +45,7 @@ class PoolOptions(NamedTuple):
     def workers_or_default(self) -> int:
         """The given number of workers, or the default; below 1, a ValueError is raised, because no run would begin."""
         if self.num_workers is not None and self.num_workers < 1:
-            raise ValueError(f"workers: expected a number of at least 1, got {self.num_workers}; give such a number")
+            raise ValueError(f"workers: expected a number of at least 1, got {self.num_workers}; give for example 2")
         return DEFAULT_WORKERS if self.num_workers is None else self.num_workers
 
     def reject_scheduler(self, pool: str) -> None:

@@ -43,7 +43,7 @@ class LocalPool(ReportingExecutor):
 
     def __init__(self, num_workers: int) -> None:
         if num_workers < 1:
-            raise ValueError(f"num_workers: expected a number of at least 1, got {num_workers}; give such a number")
+            raise ValueError(f"num_workers: expected a number of at least 1, got {num_workers}; give for example 2")
         # A fork of this process would inherit its threads' locks, and a spawn would import torch in every worker.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)

@@ -81,9 +81,9 @@ def optional_module(module: str, tracker: str) -> Any:
         ValueError: the module is not installed; the message contains the command that installs it.
 
     Example:
-        >>> optional_module("none", "trackio")
+        >>> optional_module("gone", "trackio")
         Traceback (most recent call last):
-        ValueError: tracker: expected the package none for tracker trackio, got none; pip install 'lengthwise[trackio]'
+        ValueError: tracker: expected the package gone for tracker trackio, got none; pip install 'lengthwise[trackio]'
     """
     try:
         return importlib.import_module(module)

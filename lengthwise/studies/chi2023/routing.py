@@ -115,7 +115,9 @@ def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
     in_order = sorted(merges, key=lambda merge: (-merge.step, merge.position))
     last = max((merge.position for merge in in_order), default=0)
     if not 0 <= position <= last:
-        raise ValueError(f"position: expected a position from 0 to {last}, got {position}; choose such a position")
+        raise ValueError(
+            f"position: expected a position from 0 to {last}, got {position}; choose a position in this range"
+        )
     at = {(merge.step, merge.position): merge for merge in in_order}
     for step in dict.fromkeys(merge.step for merge in in_order):
         merged = [at[step, needed_position] for needed_position in needed if (step, needed_position) in at]
