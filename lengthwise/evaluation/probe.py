@@ -40,7 +40,7 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Return the accuracy on 128 strings; each training step has its own strings.
+    """Return the accuracy on 128 strings that are drawn for this training step.
 
     The function `length_of_tests` gives the strings' length. If it returns None, the result is None.
     """

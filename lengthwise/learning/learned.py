@@ -130,9 +130,10 @@ class Learned(NamedTuple):
 
     @property
     def tested(self) -> str:
-        """The number of correctly predicted held-out labels, and a bound on the error rate (`error_bound`), in words.
+        """A text with the number of correctly predicted held-out labels, and a bound on the error rate of the machine.
 
-        The bound is about strings that are drawn like the held-out strings. It assumes that labels are independent.
+        The bound (`error_bound`) is about strings that are drawn like the held-out strings. It assumes that labels are
+        independent.
         """
         right, total = self.held_out()
         if not total:

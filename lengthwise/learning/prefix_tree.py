@@ -42,7 +42,7 @@ class PrefixTree:
         return [slice(*ends) for ends in zip(self.bounds[1:-1], self.bounds[2:], strict=True)]
 
     def states(self, table: Table, start: int = 0) -> Nodes:
-        """Return the state that the machine with this table reaches by each prefix, in the order of the nodes."""
+        """Return for each prefix the state that a machine with these transitions reaches, in the order of the nodes."""
         states = np.full(self.num_nodes, start)
         for level in self.levels:
             states[level] = table[states[self.parents[level]], self.symbols[level]]

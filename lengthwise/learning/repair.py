@@ -98,7 +98,7 @@ class Repair:
             self._siblings.append((level, firsts, parents[firsts]))
 
     def fit(self, table: Table) -> Fitted:
-        """Return the machine with this table; each state's answer is the most frequent label in this state.
+        """Return the machine with these transitions; each state's answer is the most frequent label in this state.
 
         The `bits` of the result are the description length, in which the machine's bits are multiplied by `weight`.
         """
@@ -290,7 +290,7 @@ def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, 
 
 
 def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
-    """Improve the machine with this table by local search; `deadline` is a time of `time.process_time`.
+    """By local search, improve the machine with these transitions; `deadline` is a time of `time.process_time`.
 
     The search is repeated from random changes of the best machine. It ends after `MAX_TRIES` changes in a row without a
     shorter description, or at the deadline. It also ends when the changes have taken as long as the search before them,

@@ -234,7 +234,7 @@ def _cells(seed: int) -> Iterator[tuple[int, int]]:
 
 
 def rank(attempt: Attempt, exact: bool) -> tuple[bool, float]:
-    """Return a key that sorts attempts by description length; if `exact`, attempts without errors come first."""
+    """Return a key that sorts attempts by description length; if `exact`, attempts without wrong labels come first."""
     return exact and attempt.num_errors > 0, attempt.num_bits
 
 

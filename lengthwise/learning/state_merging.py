@@ -52,7 +52,7 @@ MIN_VISITS = 2
 
 
 class LabelBits:
-    """A function that returns the bits of label counts under a noise rate: bits(c) in the module docstring."""
+    """A function that returns the number of bits that describe a state's labels: bits(c) in the module docstring."""
 
     def __init__(self, shares: Float[np.ndarray, " Y"], noise: float) -> None:
         self.log_shares = np.log2(shares)
@@ -67,7 +67,7 @@ class LabelBits:
 
 
 class SymbolBits:
-    """A function that returns the bits of the symbols that follow a state, in the code of Krichevsky and Trofimov.
+    """A function that returns the number of bits for the symbols that follow a state, in Krichevsky-Trofimov code.
 
     The argument `most` is the largest total of counts for which bits are computed.
     """
@@ -224,7 +224,7 @@ class Hypothesis:
 
 
 def gain_by_definition(hypothesis: Hypothesis, blue: int, red: int) -> float:
-    """Return the bits that a merge saves: the total bits before a copy is folded, minus the bits after the fold."""
+    """Return the bits that a merge saves: the machine's total bits before the merge, minus the total bits after it."""
 
     def total(table: np.ndarray, counts: np.ndarray) -> float:
         reached, todo = {0}, [0]
@@ -362,5 +362,5 @@ def completed(table: Int64[np.ndarray, "S V"]) -> Int64[np.ndarray, "S V"]:
 def machine_from(
     table: Int64[np.ndarray, "S V"], outputs: Int64[np.ndarray, " S"], symbols: tuple[str, ...]
 ) -> Transducer:
-    """Return the machine with this table and start state 0; missing transitions are filled in by `completed`."""
+    """Return the machine with these transitions and start state 0; missing transitions are filled in by `completed`."""
     return Transducer(Semiautomaton(completed(table), symbols), 0, outputs)

@@ -7,7 +7,7 @@ from lengthwise.runs.spec import Settings
 
 
 class Published(NamedTuple):
-    """Entries of Table 1, "max / mean" as printed: two baselines, and RegularGPT with chunk sizes 2 and 3."""
+    """A row of Table 1 of Chi et al., "max / mean" as printed: two baselines, RegularGPT with chunk sizes 2 and 3."""
 
     rnn: str = ""
     transformer: str = ""

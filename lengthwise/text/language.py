@@ -48,7 +48,7 @@ class LanguageTask(SymbolTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the same tokens as `symbols`, because each token may be the next token."""
+        """Return the same tokens as `symbols`: any of these tokens may be the next token of a text."""
         return self.symbols
 
     def is_legal_length(self, length: int) -> bool:

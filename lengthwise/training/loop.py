@@ -57,7 +57,7 @@ IMPROVEMENT_FACTOR = 0.9
 
 
 class StepRecord(NamedTuple):
-    """The report of one step: steps done, loss, length before padding, norm of the gradient, learning rate of Adam.
+    """The report of one step: steps done, loss, length of strings without pads, gradient norm, Adam's learning rate.
 
     The loss is the loss that training minimizes. It contains the loss of the answers, and the losses that the recipe
     adds: for states that pads change (`late_consistency`), for supervision by states (`StatesRecipe`), and for growing
@@ -83,7 +83,7 @@ class Growth(NamedTuple):
     loss: float = INITIAL_LOSS
 
     def after(self, loss: float) -> "Growth":
-        """Return the progress after a batch with this loss, whose strings have the longest length reached."""
+        """Return the progress after a batch of strings of the longest length reached; `loss` is the batch's loss."""
         running = 0.9 * self.loss + 0.1 * loss
         return Growth(self.num_reached + 1) if running < GROWTH_LOSS else Growth(self.num_reached, running)
 
@@ -147,7 +147,10 @@ class TrainingState:
                     parameter.copy_(self.average[name])
 
     def final_weights(self) -> dict[str, Tensor]:
-        """Return the model's state as if training ended here; with sharded weights, all processes have to call this."""
+        """Return the state dict that the model gets if training ends here.
+
+        If weights are sharded, all processes have to call this.
+        """
         own, first = self.model.state_dict(), first_names(self.model)
         final = {name: self.average.get(first.get(name, name), tensor) for name, tensor in own.items()}
         return {name: whole(tensor).detach().clone() for name, tensor in final.items()}

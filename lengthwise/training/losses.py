@@ -101,7 +101,7 @@ def step_loss(
 
 
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Return the mean loss over all supervised positions (`"prefix"`), or over the last one of each row (`"last"`).
+    """Return the mean loss over all supervised positions (`"prefix"`), or over the last in each row (`"last"`).
 
     The loss is the cross-entropy if answers are classes, and the squared error if they are numbers. For models that
     answer with integers, the loss is the cross-entropy over all integers.

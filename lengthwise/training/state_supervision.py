@@ -135,7 +135,10 @@ def maps_of_nodes(
 
 
 def draw_pieces(task: RegularTask, recipe: StatesRecipe, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Draw pieces of one log-uniform length: uniform symbols, or parts of strings of at most `max_length` symbols."""
+    """Draw pieces of one log-uniform length, on whose symbols a model learns the task machine's states.
+
+    Pieces are uniform symbols, or parts of the task's strings of at most `max_length` symbols.
+    """
     length = int((recipe.max_length + 1) ** float(torch.rand((), generator=generator)))
     longer = [n for n in range(length, recipe.max_length + 1) if task.is_legal_length(n)]
     if not longer or float(torch.rand((), generator=generator)) < recipe.uniform:

@@ -20,7 +20,7 @@ from lengthwise.runs.provenance import versions
 
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:
-    """Analyze a run and write an HTML page about it. Errors are as in `analyze`; another suffix raises a ValueError."""
+    """Analyze a run (`analyze`) and write an HTML page about it; a suffix other than .html raises a ValueError."""
     check_suffix("page", page, [".html"])
     result = analyze(run.model, run.spec.task, length=length, seed=seed)
     states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}
@@ -60,7 +60,7 @@ _FIELD_NOTE = (
 
 
 def summary(run: Run, result: Analysis) -> str:
-    """Return a summary: strings, right answers, and number of levels whose clusters of states match monoid elements."""
+    """Return a summary: numbers of strings, right answers, and levels whose state clusters match monoid elements."""
     num_strings, length = result.inputs.shape
     trained_to = run.spec.recipe.max_length
     one_each = sum(level.are_elements for level in result.levels)
@@ -109,7 +109,7 @@ def level_table(result: Analysis) -> Table:
 
 
 def reach_table(result: Analysis) -> Table:
-    """Return a table: how far back the gradient of answers reaches, and how often a replaced symbol changes them."""
+    """Return a table: how far back the gradient of answers reaches, and how often a replaced symbol changes answers."""
     length = result.inputs.shape[1]
     windows = receptive_window(result.cumulative)
     columns = [

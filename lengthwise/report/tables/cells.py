@@ -78,5 +78,5 @@ def best_by_loss(results: Sequence[RunResult]) -> RunResult | None:
 
 
 def last_error(curve: ErrorCurve) -> float:
-    """Return the squared error of a curve's last answer, divided by the dimension of the inputs."""
+    """Return the squared error at the last position of a curve's prompts, divided by the dimension of the inputs."""
     return curve.last.error / curve.input_dim

@@ -88,7 +88,7 @@ def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
 
 
 def accuracy_table(learned: Learned) -> Table:
-    """Return the accuracies, with a line for each learner and a column for each part of the examples."""
+    """Return a table of accuracies, with a line for each learner and a column for each part of the examples."""
     learners = next(iter(learned.accuracies.values()))
     header = ("accuracy", *(PARTS[part] for part in learned.accuracies))
     lines = tuple(

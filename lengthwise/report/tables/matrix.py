@@ -215,7 +215,7 @@ def _mean(values: Iterable[float]) -> str:
 
 
 def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
-    """Return a table for each protocol: the numbers that papers print with it, and ours at the papers' lengths."""
+    """Return a table for each protocol: the numbers that papers print for this protocol, and our numbers."""
     lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
         for printed, ours in zip(_printed(entry.cell), entry.at_printed, strict=True):

@@ -50,7 +50,7 @@ def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Tab
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
-    """Return the most important columns: the lengths, and the paper's numbers."""
+    """Return the names of the most important columns: perplexities by length, and the paper's numbers."""
     return ("row", "column", *map(_length, experiment.plan.chunk_lengths), RATIO, "paper")
 
 
@@ -96,7 +96,9 @@ def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
 
 
 def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
-    """Return the ratio of two perplexities from negative log-likelihoods of chunks, and its interval if possible.
+    """Return the ratio of two perplexities, computed from negative log-likelihoods of chunks.
+
+    If there are at least two chunks, the text also contains the 95 % interval of the ratio.
 
     Example:
         >>> ratio_text([2.0, 1.0, 3.0], [1.9, 0.9, 2.8]), ratio_text([2.0], [2.0])
@@ -190,7 +192,7 @@ def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurv
 
 
 def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
-    """Return a sentence about the perplexities of several runs, if the runs have the same longest length."""
+    """Return one sentence about the perplexities of several runs, or no sentence if their longest lengths differ."""
     curves = [result.perplexity for result in results if result.perplexity is not None]
     if len(curves) < 2 or len({curve.points[-1].length for curve in curves}) != 1:
         return []

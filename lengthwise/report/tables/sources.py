@@ -63,7 +63,7 @@ def seeds_text(results: Sequence[RunResult]) -> str:
 
 
 def commits_text(results: Sequence[RunResult]) -> str:
-    """Return the shortened commits with which some runs were begun and measured, in the order of the runs."""
+    """Return the shortened hashes of the commits with which runs were begun and measured, in the order of the runs."""
     commits = [result.versions.get(key, "") for result in results for key in ("begun at commit", "commit")]
     return ", ".join(dict.fromkeys(_short_commit(commit) for commit in commits if commit)) or NOTHING
 

@@ -102,7 +102,7 @@ def table_of(rows: Sequence[Mapping[str, str]]) -> Table:
 
 
 def is_length(name: str) -> bool:
-    """Return whether a column's name is a number, because such a column is about strings of this length."""
+    """Return whether a column's name is a number. Such a column is about strings of this length."""
     return name.replace(",", "").isdecimal()
 
 

@@ -7,9 +7,10 @@ from lengthwise.studies.claims.claim import Phrase, TableNumber
 
 
 def number_in(text: str, lookup: TableNumber) -> str:
-    """Return a cell of the only table on a page that has this column and line.
+    """Return the text of the cell in this column and line, from the tables on a page.
 
-    A number in brackets at the end of the cell is left out.
+    If several tables have this column and line, their cells must agree. A number in brackets at the end of the cell
+    is left out.
 
     Raises:
         ValueError: no table has this column and line, or several such tables have different cells.

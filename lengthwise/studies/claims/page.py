@@ -12,7 +12,7 @@ Evaluations = Mapping[str, tuple[Paper, Sequence[LedgerLine]]]
 
 
 def claims_page(evaluations: Evaluations, command: str) -> str:
-    """Return the page: counts of verdicts, the conditions of verdicts, and a table of claims for each paper.
+    """Return the study's page: counts of verdicts, the conditions of verdicts, and a table of claims for each paper.
 
     The page names `command` as the command that writes the page.
     """

@@ -30,13 +30,13 @@ class TwoBinaryNumbers(StringAnswerTask):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Return the digits and `sign`."""
+        """Return the binary digits, and the operator `sign`."""
         return ("0", "1", self.sign)
 
     classes: ClassVar[tuple[str, ...]] = ("0", "1", "end")
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether the length has room for two digits and `sign`."""
+        """Return whether the length has room for two digits and the operator between them."""
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:

@@ -33,7 +33,7 @@ class ComputeSqrt(StringAnswerTask):
     classes: ClassVar[tuple[str, ...]] = ("0", "1")
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether a length is at least 3; the only answer at smaller lengths is 1."""
+        """Return whether a length is at least 3. At smaller lengths, the square root rounded down is always 1."""
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:

@@ -89,7 +89,7 @@ class EditDistance(TwoStringsTask):
         return join_parts(shorter, longer), self.compare(shorter, longer)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return estimates: the cost if all `common_letters` are kept, and if all `aligned_letters` are kept."""
+        """Return estimates of the distance: the cost if all `common_letters` or all `aligned_letters` are kept."""
         shorter, longer = read(inputs)
         sizes = [(string != PAD).sum(1) for string in (shorter, longer)]
         longer_by = sizes[1] - sizes[0]

@@ -31,7 +31,7 @@ class ModularTask(StringAnswerTask):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Return the digits below `modulus`, and `signs`."""
+        """Return the digits below `modulus`, and the operators and other characters in `signs`."""
         return (*self.classes, *self.signs)
 
     @property
@@ -64,7 +64,7 @@ class ModularArithmeticBrackets(ModularTask):
     signs: ClassVar[tuple[str, ...]] = SIGNS
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw expressions with the three operators."""
+        """Draw expressions with the operators `+`, `-` and `*`."""
         return draw_expressions(count, length, self.modulus, len(OPERATORS), generator)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:

@@ -59,7 +59,7 @@ class StringAnswerTask(CountedTask):
         return ("?", ".", *self.letters)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings, and the number of queried symbols for each string."""
+        """Draw strings; for each string, also draw how many symbols of its answer are queried."""
         strings = self.draw_strings(batch_size, length, generator)
         answers = self.answer(strings)
         shares = torch.rand(batch_size, generator=generator, dtype=torch.float64)

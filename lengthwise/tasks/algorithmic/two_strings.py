@@ -26,7 +26,7 @@ NO_LETTER = PAD - 1
 
 
 class TwoStringsTask(SingleAnswerTask):
-    """A number computed from two strings over the first `alphabet` letters, written as ``a b c | a c <sep>``."""
+    """A number computed from two strings of the first `alphabet` letters; a problem reads ``a b c | a c <sep>``."""
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 60
     alphabet: Annotated[int, Field(ge=1, le=26)] = 26
@@ -48,7 +48,7 @@ class TwoStringsTask(SingleAnswerTask):
         return int(self.compare(first, second))
 
     def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the features `common` and `aligned` by name, and a feature that combines both in one integer."""
+        """Return features of pairs by name: `common`, `aligned`, and one integer that encodes both of a pair."""
         return {
             "common letters": common,
             "aligned letters": aligned,

@@ -12,7 +12,7 @@ from lengthwise.tasks.base import TASKS, Batch, VectorTask
 
 
 class Trees(NamedTuple):
-    """Full binary trees: the coordinate that each inner node compares, level by level, and the values of leaves."""
+    """Full binary trees: the coordinate that each inner node compares with 0, level by level, and values of leaves."""
 
     coordinates: Int64[Tensor, "B I"]
     leaves: Float[Tensor, "B L"]

@@ -48,7 +48,7 @@ class EqualEnds(UniformTask):
         return library.equal_ends(self.num_digits)
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether the length is at least 2, since a single symbol equals itself."""
+        """Return whether the length is at least 2. A single symbol equals itself, so its answer is always 1."""
         return length >= 2
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:

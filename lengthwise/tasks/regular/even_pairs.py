@@ -38,7 +38,7 @@ class EvenPairs(UniformTask):
         return library.even_pairs()
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether the length is at least 2, since a single symbol has no pairs."""
+        """Return whether the length is at least 2. A single symbol has no pairs, so its answer is always 0."""
         return length >= 2
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:

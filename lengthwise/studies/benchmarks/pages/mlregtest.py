@@ -11,7 +11,7 @@ from lengthwise.studies.benchmarks.experiments.mlregtest import TESTS, LearnedLa
 
 @STUDY_PAGES.register("bench/mlregtest")
 def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
-    """Return the page: tables by number of training strings, by whether `learn` has a doubt, by class, by language."""
+    """Return the study's page: tables by number of training strings, by doubt of `learn`, by class, and by language."""
     results = study.results
     by_size = {size: [one for one in results if one.size == size] for size in {one.size: None for one in results}}
     classes = {(one.language_class, one.size): None for one in results}

@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the chunk size whose pilot has the lowest final training loss (`chosen_size`)."""
+        """Return the chunk size whose pilot (short training run) has the lowest final training loss (`chosen_size`)."""
         return chosen_size(self.losses)
 
 

@@ -14,7 +14,7 @@ from lengthwise.studies.chi2023.experiments.chunks import DEPTHS_AT, SIZES, Choi
 
 @STUDY_PAGES.register("regular-gpt/chunks")
 def chunks_page(study: Chunks, stem: str) -> StudyPage:
-    """Return the page: tree levels by string length, losses of pilots, accuracy and cost of the chosen chunk sizes."""
+    """Return the study's page: tree levels by string length, losses of pilots, accuracy and cost of chosen sizes."""
     file = f"{stem}.svg"
     losses = (f"loss, C={size}" for size in SIZES)
     header = ["task", "seed", *losses, "chosen", "mean", "best of all", "CPU s", "pilots"]

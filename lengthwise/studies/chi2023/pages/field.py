@@ -24,7 +24,7 @@ POINTS = 100
 
 @STUDY_PAGES.register("regular-gpt/receptive-field")
 def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
-    """Return the page: how many newest tokens hold 50, 90 and 99 % of a prediction's gradient, by net and length."""
+    """Return the study's page: how many newest tokens hold 50, 90 and 99 % of a gradient, by net and length."""
     header = ["net", "tokens", *(f"with {100 * share:g} %" for share in SHARES), f"in the last {TRAINED_AT - 1}"]
     lines = [_line(net.column, field) for net in nets for field in net.fields]
     sections = [
@@ -52,7 +52,7 @@ def _mean(windows: list[int]) -> str:
 
 
 def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
-    """Draw a panel for each net: the mean share of the gradient in the newest tokens, against the number of tokens."""
+    """Draw a panel for each net: the mean share of the gradient in the newest n tokens, against n."""
     longest = max(field.length for net in nets for field in net.fields)
     lengths = [f"{field.length:,} tokens" for field in nets[0].fields]
     ticks = alt.Axis(values=log_ticks(1, longest), format=",d", labelOverlap=True)

@@ -26,7 +26,7 @@ HEADER = (
 
 @STUDY_PAGES.register("regular-gpt/inside")
 def inside_page(inside: Inside, stem: str) -> StudyPage:
-    """Return the page: a table of nets, and a section for each net (four pictures for our nets, two for others)."""
+    """Return the study's page: a table of nets, and a section for each net (four pictures for ours, two for others)."""
     sections = [
         "## All nets",
         markdown_table(HEADER, map(_line, inside.nets)),

@@ -14,7 +14,7 @@ from lengthwise.studies.chi2023.experiments.scratchpad import TRAINED_TO, WINDOW
 
 @STUDY_PAGES.register("regular-gpt/scratchpad")
 def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
-    """Return the page: four sections and a chart.
+    """Return the study's page: four sections and a chart.
 
     Two sections show accuracy, with the net's own and with the right intermediate answers. The other sections show the
     windows of nets, and costs.

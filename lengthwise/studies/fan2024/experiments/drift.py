@@ -16,7 +16,7 @@ REFERENCE = 40
 
 
 class NetDrift(NamedTuple):
-    """A trained net of a row of Table 2, and the drift of its states as the length grows."""
+    """A trained net of a row of the paper's Table 2, and the drift of its states as the length grows."""
 
     column: str
     seed: int

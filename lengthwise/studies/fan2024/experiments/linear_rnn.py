@@ -17,7 +17,7 @@ from lengthwise.runs.spec import RunSpec, Settings, merge
 
 
 class Fan2024Task(NamedTuple):
-    """A column of Table 2: our task, the published code's training settings, and the paper's entries by row.
+    """A column of Table 2 of the paper: our task, the published code's settings, and the paper's entries by row.
 
     The settings are the length of strings, the learning rate, the weight decay, and the number of layers.
     """

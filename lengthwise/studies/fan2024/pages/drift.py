@@ -17,7 +17,7 @@ NUM_LENGTHS = 5
 
 @STUDY_PAGES.register("linear-rnn/drift")
 def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
-    """Return the page: a chart, and two tables by length: how often answers are off, and harmonics of mean states."""
+    """Return the study's page: a chart, and tables by length: how often answers are off, harmonics of mean states."""
     off, waves = [], []
     for net in nets:
         for point in _evenly_apart(net):

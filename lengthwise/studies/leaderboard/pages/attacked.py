@@ -13,7 +13,7 @@ from lengthwise.studies.leaderboard.experiments.attacked import Attacked, Attack
 
 @STUDY_PAGES.register("transformers/attacked")
 def attacked_page(study: Attacked, stem: str) -> StudyPage:
-    """Return the page: the number of nets that err, by task and by family of strings, and a line for each net."""
+    """Return the study's page: number of nets that err, by task and by family of strings, and a line for each net."""
     attacked = [net for net in study.nets if net.attack.is_refuted]
     wrong = [net for net in study.nets if net.errs]
     rows = dict.fromkeys(net.row for net in study.nets)

@@ -103,7 +103,7 @@ class Trained(NamedTuple):
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
-    """Train nets of every dimension from 1 to the period, with input matrix W_x = 0 and with learned W_x.
+    """Train nets of every dimension from 1 to the word's period, with input matrix W_x = 0 and with learned W_x.
 
     The nets of one dimension and kind are trained together, in one batch.
     """
@@ -255,7 +255,7 @@ class Lasting(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Return True if `formula` applies: the generator has only one frequency, and its threshold is 0."""
+        """Return True if `formula` is valid for the generator: it has only one frequency, and its threshold is 0."""
         return len(self.word.frequencies) == 1 and self.threshold < 1e-6
 
 

@@ -37,7 +37,7 @@ _HOW = (
 
 @STUDY_PAGES.register("rnn-memorization/feedback")
 def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
-    """Return the page: the number of words by period and by smallest dimension of a net, a chart, and all words."""
+    """Return the study's page: number of words by period and by smallest dimension of a net, a chart, and all words."""
     picture = f"![Words by period and smallest dimension]({stem}.svg)"
     by_period = f"## Dimensions by period\n\n{picture}\n\n{_by_period(study)}\n\n{_HOW}"
     sections = [by_period, f"## All words\n\n{_all(study)}"]

@@ -13,7 +13,7 @@ from lengthwise.studies.memorization.experiments.standard import KINDS, Size, St
 
 @STUDY_PAGES.register("rnn-memorization/standard")
 def standard_page(study: Standard, stem: str) -> StudyPage:
-    """Return the page: how often each kind of net succeeds below, at and above `Success.smallest`, and by word."""
+    """Return the study's page: successes of each kind of net below, at and above `Success.smallest`, and by word."""
     size = study.size
     sections = [
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",

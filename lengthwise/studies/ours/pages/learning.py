@@ -32,7 +32,7 @@ COLUMNS = {
 
 @STUDY_PAGES.register("learning/wrong-labels")
 def learning_page(study: Recoveries, stem: str) -> StudyPage:
-    """Return the page: a table with a line for each group of languages, a table of all languages, and a chart."""
+    """Return the study's page: a table of groups of languages, a table of all languages, and a chart."""
     size, recoveries = study.size, study.recoveries
     header = ["languages", "wrong labels", "recovered", "proved", "CPU s", "models", "RPNI", "RPNI's states"]
     sections = [

@@ -56,7 +56,7 @@ _ABOUT_DETAILS = (
 @STUDY_PAGES.register("learning/state-merging")
 @STUDY_PAGES.register("learning/state-merging-70")
 def merging_page(study: Outcomes, stem: str) -> StudyPage:
-    """Return the page: a line for each kind of machine, share of wrong labels and learner, then every machine."""
+    """Return the study's page: lines by kind of machine, share of wrong labels and learner, then every machine."""
     header = ["examples", "wrong labels", "learner", "exact", "indistinguishable", "shorter", "wrong on fresh", "CPU s"]
     lines = [line for group in _groups(study.outcomes) for line in _lines(group)]
     details = ["target", "wrong labels", "states", "symbols", "learned by", "learned", *BASELINES]

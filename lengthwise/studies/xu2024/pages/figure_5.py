@@ -20,7 +20,7 @@ ON_TEST_NEW = "test problems, none seen twice"
 
 @STUDY_PAGES.register("looped/figure-5")
 def figure_5_page(points: Sequence[TrainTest], stem: str) -> StudyPage:
-    """Return the page: training and test accuracies by net and number of loops, their correlation, and a chart."""
+    """Return the study's page: training and test accuracies by net and number of loops, their correlation, a chart."""
     scored = max((point.num_scored for point in points), default=0)
     header = ["problems to train on", "net", "training", "test", "test - training", "runs"]
     sections = [

@@ -11,7 +11,7 @@ from lengthwise.studies.xu2024.experiments.moduli import KINDS, Moduli, Study
 
 @STUDY_PAGES.register("looped/moduli")
 def moduli_page(study: Study, stem: str) -> StudyPage:
-    """Return the page: a table of the largest changes of logits by net, modulus and distance, and a chart."""
+    """Return the study's page: a table of the largest changes of logits by net, modulus and distance, and a chart."""
     size = study.size
     header = ["net", "accuracy", "modulus", *(f"t = {distance:g}" for distance in size.distances)]
     lines = [

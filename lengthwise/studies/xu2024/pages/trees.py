@@ -16,7 +16,7 @@ COLUMNS = (0, 5, 10, 25, 50, 75, 100)
 
 @STUDY_PAGES.register("looped/trees")
 def trees_page(study: TreeErrors, stem: str) -> StudyPage:
-    """Return the page: the errors of nets and simple learners after some numbers of examples, and a chart."""
+    """Return the study's page: the errors of nets and simple learners after some numbers of examples, and a chart."""
     curves = _curves(study)
     longest = max(map(len, curves.values()))
     counts = [count for count in COLUMNS if count < longest]
