@@ -103,7 +103,7 @@ class LengthCurve(FrozenRecord):
         return min(counts, default=0) if self.protocol == "one-pass" else sum(counts)
 
     def baseline(self) -> float:
-        """Return the accuracy of the best constant answer at each length, averaged over lengths; NaN without points."""
+        """Return the accuracy of each length's best constant answer, averaged over lengths; NaN without points."""
         return fmean(p.baseline for p in self.points) if self.points else math.nan
 
     def to_rows(self) -> list[dict[str, Any]]:

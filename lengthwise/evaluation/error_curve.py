@@ -105,7 +105,7 @@ def error_curve(
 
 
 def bootstrap_interval(values: Float[Tensor, "N P"], generator: torch.Generator) -> Float[Tensor, "2 P"]:
-    """Return the bootstrap interval of each column's mean: the middle 90 % of its means over resampled rows."""
+    """Return the bootstrap interval of each column's mean: the middle 90 % of the means over resampled rows."""
     means = []
     for _ in range(NUM_RESAMPLES):
         draw = torch.randint(len(values), (len(values),), generator=generator)

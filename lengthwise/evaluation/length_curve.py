@@ -276,7 +276,7 @@ def graded_point(
     balanced: bool | None = None,
     family: str = "random",
 ) -> LengthPoint:
-    """Return the point of a length curve for answers to strings of one length, which are compared with `targets`.
+    """Compare answers to strings of one length with `targets`, and return the point of a length curve.
 
     If `baseline` or `balanced` is None, the task computes it for this length.
     """

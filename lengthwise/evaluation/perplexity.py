@@ -152,7 +152,7 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
 
 
 def gather_chunks(tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> Int64[Tensor, "N T"]:
-    """Return the `length` tokens that end at each of these indices."""
+    """Return for each index in `ends` the `length` tokens up to this index."""
     windows = ends[:, None] + torch.arange(1 - length, 1)
     return torch.from_numpy(tokens[windows.numpy()].astype(np.int64))
 

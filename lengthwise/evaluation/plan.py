@@ -158,7 +158,7 @@ class EvaluationPlan(Description):
     def measure_dense(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> LengthCurve:
-        """Return the accuracies in the dense range, which are the first part of `measure`."""
+        """Return the accuracies in the dense range, the first part of `measure`."""
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"

@@ -150,7 +150,7 @@ def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int
 
 
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
-    """Return a mask of the longest strings, which are at most the fraction `share` of all strings.
+    """Return a mask of the longest strings: at most the fraction `share` of all strings.
 
     Strings of the same length are all included or all left out, so the mask may include no string.
     """

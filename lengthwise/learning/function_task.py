@@ -123,7 +123,7 @@ class _Teacher:
         self.tried: list[tuple[String, int]] = []
 
     def try_strings(self, strings: Iterable[str | Sequence[str]]) -> None:
-        """Call the function on given and random strings; every hypothesis is compared with these answers."""
+        """Call the function on given and random strings; every hypothesis is compared with the function's answers."""
         ids = {symbol: v for v, symbol in enumerate(self.symbols)}
         if not isinstance(strings, Iterable):
             raise ValueError(f"strings: expected a list of strings, got {truncate(repr(strings))}; give a list")

@@ -49,7 +49,7 @@ class PrefixTree:
         return states
 
     def edges(self, states: Nodes) -> Nodes:
-        """Return the index of each prefix's last transition, which is state * `num_symbols` + symbol.
+        """Return for each prefix the index of its last transition: state * `num_symbols` + symbol.
 
         The empty prefix (node 0) has no transition, and gets index 0.
         """
@@ -64,7 +64,7 @@ class PrefixTree:
         return used.reshape(num_states, self.num_symbols)
 
     def label_counts(self, states: Nodes, num_states: int) -> Int64[np.ndarray, "S Y"]:
-        """Return how many prefixes that lead to each state have each label, given the state after each prefix."""
+        """Return for each state and label how many prefixes have both; `states` contains the state of each prefix."""
         keys = states[self.labeled] * self.num_classes + self.labels
         return np.bincount(keys, minlength=num_states * self.num_classes).reshape(num_states, self.num_classes)
 

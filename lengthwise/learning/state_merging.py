@@ -118,7 +118,7 @@ class Hypothesis:
         self.is_red[0] = True
 
     def bits(self, counts: Int64[np.ndarray, "N C"]) -> Float[np.ndarray, " N"]:
-        """Return the bits of each state's labels and, if they are counted, of the symbols that follow the state."""
+        """Return the bits of each state's labels and, with `with_symbols`, of the symbols that follow the state."""
         if self.symbol_bits is None:
             return self.label_bits(counts)
         bits = self.label_bits(counts[:, : self.num_classes])
@@ -291,7 +291,7 @@ class _Margins:
         return best - max(second, 0.0) if best >= 0 else -best
 
     def next(self, blues: Sequence[int]) -> int:
-        """Return the blue state with the largest margin, after the largest margins are computed exactly."""
+        """Compute the largest margins exactly, and return the blue state with the largest margin."""
         self.grade([blue for blue in blues if blue not in self.best])
         while True:
             largest = sorted(blues, key=self.margin, reverse=True)[:AT_ONCE]

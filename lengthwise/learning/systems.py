@@ -59,7 +59,7 @@ class LearnedSystem:
 
     The machine's answer to a string of one symbol or more is the system's last output. `counts.num_states` counts
     states as in a Mealy machine, whose outputs depend on the state and the symbol. `machine` is a Moore machine with
-    the same answers, which may have more states.
+    the same answers; the Moore machine may have more states.
 
     The outputs prove that the system has at least `counts.num_states` states. The machine is exact if the system has at
     most `max_states` states. The number `max_states` is lower than requested if the allowed steps did not suffice.
@@ -83,7 +83,7 @@ class LearnedSystem:
         return f"Exact if the system has at most {counted(self.max_states, 'state')}, and its reset is complete."
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts and the claim as plain data."""
+        """Return as plain data the query counts, `max_states`, and the condition under which the machine is exact."""
         return {"counts": self.counts._asdict(), "max_states": self.max_states, "claim": self.claim}
 
     @property

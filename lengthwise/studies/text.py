@@ -96,7 +96,7 @@ def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPl
 def given_text(scale: Scale) -> Text:
     """Return the text in the folder that the environment variable `LENGTHWISE_TEXT` names.
 
-    At scale `smoke`, and if the variable is not set, return the built-in text.
+    At scale `smoke`, or if the variable is not set, return the built-in text.
 
     Raises:
         ValueError: the folder does not contain train.txt, valid.txt and test.txt.

@@ -73,7 +73,7 @@ class LanguageTask(SymbolTask):
 
 
 def check_is_text(task: Task, way_out: str) -> None:
-    """Raise a ValueError that ends with `way_out` unless a task is a text, whose next token is predicted."""
+    """Raise a ValueError that ends with `way_out`, unless the task is to predict the next token of a text."""
     check_is_task(task)
     if not isinstance(task, LanguageTask):
         raise ValueError(f"task: expected a text, got {task.name}, which has answers; {way_out}")

@@ -72,12 +72,12 @@ class Tokenizer(NamedTuple):
         return blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=8).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the names of the tokens and the merges as plain lists."""
+        """Return two plain lists: the tokens' names (`names`), and the pairs that are merged (`merges`)."""
         return {"names": list(self.names), "merges": [list(pair) for pair in self.merges]}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Tokenizer":
-        """Return the tokenizer from the output of `to_json`; raise a ValueError for entries of another kind."""
+        """Return the tokenizer from the output of `to_json`; raise a ValueError for anything else."""
         try:
             names = tuple(map(str, content["names"]))
             merges = tuple((str(a), str(b)) for a, b in content["merges"])

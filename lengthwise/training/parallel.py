@@ -42,7 +42,7 @@ class StepLosses(nn.Module):
 
 
 def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Callable[..., StepLoss]:
-    """Return a function that computes the losses of a step; `backward` gives every process the whole gradient.
+    """Return a function that computes the losses of a step; their `backward` averages gradients over all processes.
 
     With `fsdp`, each process keeps only its own part of the model's parameters after this call.
     """

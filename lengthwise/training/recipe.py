@@ -171,7 +171,7 @@ class StatesRecipe(Description):
 
     The piece of a tree node is the part of the string below the node. Its map takes each state of the machine to the
     state after reading the piece. `weight` is the weight of this supervision's loss, next to the answers' loss. In
-    addition to the batch, a step reads `batch_size` pieces of strings, whose length is log-uniform up to `max_length`.
+    addition to the batch, a step reads `batch_size` pieces of equal length, which is log-uniform up to `max_length`.
     In a fraction `uniform` of the steps, pieces are uniform symbols; otherwise they are parts of strings of the task.
     In addition, the model merges states of random nodes, and so learns from longer pieces without reading them. Each of
     `rounds` rounds makes `combined` new states from the states of the round before (`training.state_supervision`).

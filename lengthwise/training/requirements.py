@@ -166,7 +166,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
 
 
 def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
-    """Raise a ValueError if training would merge pieces of strings differently than the model does."""
+    """Raise a ValueError if supervision by states would merge pieces of strings with fewer layers than the model."""
     if recipe.states and recipe.states.rounds and isinstance(model, TreeModel) and len(model.tree.layers) > 1:
         raise ValueError(
             f"train.states.rounds: expected 0 for a model with {len(model.tree.layers)} layers in each level, got "
@@ -194,8 +194,8 @@ def check_memory(model: SequenceModel, recipe: Recipe) -> None:
     """Raise a ValueError if a batch at the largest length is estimated to have more than `MAX_ACTIVATIONS` activations.
 
     At every position, pads included, each weight matrix computes one activation for each of its rows. Parameters may be
-    on the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so each of these pads counts as
-    one activation in trees.
+    on the device "meta" (`lengthwise.models.base.outline`). Tree models merge leading pads, so each leading pad of a
+    tree model counts as one activation.
     """
     augmentation = recipe.augmentation
     per_position = sum(matrix.shape[0] for matrix in model.parameters() if matrix.ndim > 1)

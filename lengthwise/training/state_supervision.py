@@ -36,7 +36,7 @@ MAX_SUPERVISED_STATES = 16
 
 
 class StateHead(nn.Module):
-    """Logits of delta(q, w), the state that a machine reaches from state q by reading piece w, for every q.
+    """A layer with logits of delta(q, w) for every state q: the state that a machine reaches from q by reading piece w.
 
     The logits are computed from the state of the tree node for w.
     """
@@ -114,7 +114,7 @@ def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
 def maps_of_nodes(
     inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"], chunk_size_at: Callable[[int], int]
 ) -> list[Int64[Tensor, "B N Q"]]:
-    """Return the map of every node on machine states, for each level from the symbols up; pads are the identity.
+    """Return the map of every node on machine states, for each level from the symbols up; pads change no state.
 
     If the nodes of a level do not fill whole chunks, pads come before the nodes. So the last chunk of every level ends
     at the end of the string.
@@ -135,9 +135,9 @@ def maps_of_nodes(
 
 
 def draw_pieces(task: RegularTask, recipe: StatesRecipe, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Draw pieces of one log-uniform length, on whose symbols a model learns the task machine's states.
+    """Draw the pieces of strings for a step of supervision by states (`StatesRecipe`), all of one log-uniform length.
 
-    Pieces are uniform symbols, or parts of the task's strings of at most `max_length` symbols.
+    Pieces are uniform symbols, or parts of strings of the task that have at most `max_length` symbols.
     """
     length = int((recipe.max_length + 1) ** float(torch.rand((), generator=generator)))
     longer = [n for n in range(length, recipe.max_length + 1) if task.is_legal_length(n)]

@@ -40,7 +40,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def length_table(comparison: Comparison, width: int) -> Table:
-    """Return mean accuracies at a few lengths, a column for each model, with bars if `width` is large enough."""
+    """Return mean accuracies at a few lengths, with a column for each model; a large `width` also adds bars."""
     curves = {model.name: accuracies_by_length(model) for model in comparison.models}
     dense = sorted({point.length for model in comparison.models for row in model.rows for point in row.dense.points})
     stride = max(1, -(-len(dense) // MAX_LENGTHS))

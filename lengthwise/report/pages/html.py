@@ -68,7 +68,7 @@ def html_machine(machine: Transducer, classes: Sequence[str]) -> str:
 
 
 def html_definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> str:
-    """Return terms and their definitions; with style `"pairs"`, each on one line."""
+    """Return terms and their definitions as HTML; with style `"pairs"`, each term shares a line with its definition."""
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
     return f"<dl class='{style}'>{items}</dl>"
 

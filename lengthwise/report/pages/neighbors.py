@@ -28,7 +28,7 @@ def write_with_neighbors(
 
 
 def links(neighbors: Sequence[str], *endings: str) -> str:
-    """Return HTML links to the files in the page's folder; only files with one of these name endings are linked."""
+    """Return HTML links to the files next to a page; only file names with one of these endings are linked."""
     names = [name for name in neighbors if name.endswith(endings)]
     linked = ", ".join(f"<a href='{quote(name)}'>{name.rpartition('.')[2].upper()}</a>" for name in names)
     return f"Next to this page: {linked}." if linked else ""

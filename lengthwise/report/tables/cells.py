@@ -43,7 +43,7 @@ def table_of_cells(
 
 
 def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> LengthCurve:
-    """Return a run's accuracies on the scored task of a `Cell`, at the scored lengths."""
+    """Return a run's accuracies at the lengths, and on the task, by which its `Cell` is scored."""
     measured = result.dense
     if cell.task is not None:
         # Results list the other tasks in the order of the specification, without names.

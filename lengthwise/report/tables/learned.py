@@ -116,7 +116,7 @@ def transition_table(learned: Learned) -> Table | None:
 
 
 def contradiction_table(learned: Learned) -> Table:
-    """Return the labels that the machine contradicts, shortest strings first."""
+    """Return a table of the labels that the machine contradicts, shortest strings first."""
     return Table(("string", "label", "machine"), tuple(map(tuple, learned.contradictions[:MAX_CONTRADICTING])))
 
 

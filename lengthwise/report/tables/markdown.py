@@ -25,7 +25,7 @@ def definitions(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def folded(title: str, paragraphs: Iterable[str]) -> str:
-    """Return paragraphs that are hidden under a title until a reader clicks the title, also on code hosts."""
+    """Return paragraphs under a title; pages and code hosts hide the paragraphs until a reader clicks the title."""
     return "\n\n".join([f'<details markdown="1"><summary>{title}</summary>', *paragraphs, "</details>"])
 
 

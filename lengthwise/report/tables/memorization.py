@@ -98,7 +98,7 @@ def _lifetime_lines(net: Memorization) -> Iterator[str]:
 
 
 def lifetime_text(lifetime: Lifetime) -> str:
-    """Return a phrase that states the step of the first wrong symbol, or how long all symbols are right."""
+    """Return a phrase that states the step of a net's first wrong symbol, or how long all its symbols are right."""
     if lifetime.first_wrong is not None:
         return f"first wrong symbol at step {_count(lifetime.first_wrong)}"
     if lifetime.horizon == float("inf"):

@@ -4,7 +4,8 @@
 def printed_range(published: str) -> tuple[float, float]:
     """Return the lowest mean and the highest maximum that round to a printed entry.
 
-    An entry is "max / mean", a mean, or an error. A number above 1 is a percentage, whose limits are fractions.
+    An entry is "max / mean", a mean, or an error. If a number is above 1, it is a percentage, and its limits are
+    returned as fractions.
 
     Example:
         >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]

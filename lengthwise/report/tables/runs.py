@@ -47,12 +47,15 @@ class RunRow(NamedTuple):
 
     @property
     def lowest(self) -> LengthPoint | None:
-        """The first point with the lowest accuracy, among lengths of the dense range at which every class can occur."""
+        """The point with the lowest accuracy in the dense range, or the first of several such points.
+
+        Lengths at which some class cannot occur are left out.
+        """
         return min(self.dense.points, key=lambda point: point.accuracy, default=None)
 
     @property
     def lowest_structured(self) -> LengthPoint | None:
-        """The first point of structured strings with the lowest accuracy."""
+        """The point with the lowest accuracy on structured strings, or the first of several such points."""
         return min(self.structured, key=lambda point: point.accuracy, default=None)
 
 

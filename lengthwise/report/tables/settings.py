@@ -102,8 +102,8 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
 def as_toml(spec: Settings) -> str:
     """Return the specification as a configuration file for ``lengthwise train`` with the preset `preset_below`.
 
-    The file contains every setting except None, which TOML cannot express, and except settings that differ between
-    attempts.
+    The file leaves out settings with the value None, which TOML cannot express. It also leaves out settings of the
+    model that differ between the attempts of a run.
 
     Example:
         >>> print(as_toml({"task": {"name": "parity", "p": 0.5}, "model": {"name": "x"}, "train": {"steps": 10}}))

@@ -57,7 +57,7 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
     """Return a sentence for each task with shallow baselines: the accuracy of the best baseline at one length.
 
-    This is the longest length in the dense range (`EvaluationPlan`) at which every class can occur. At other lengths, a
+    The length is the longest in the dense range (`EvaluationPlan`) at which every class can occur. At other lengths, a
     constant answer can always be right. Longer lengths are not used, because the models' accuracies are means over the
     dense range.
     """

@@ -106,7 +106,7 @@ class TableNumber(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A number in a sentence of a page; `pattern` is a regular expression with one group, which is the number."""
+    """A number in a sentence of a page; `pattern` is a regular expression whose only group matches the number."""
 
     page: str
     pattern: str

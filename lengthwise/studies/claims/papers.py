@@ -96,7 +96,7 @@ class _StatedKeys(NamedTuple):
     why: str = ""
 
     def evidence(self) -> Stated:
-        """Return the evidence as a `Stated`; the numbers in tables and sentences get the page of the evidence."""
+        """Return the evidence as a `Stated`; its numbers in tables and sentences are looked up on the page `page`."""
         numbers: tuple[Number, ...] = (
             *(TableNumber(self.page, column, tuple(line), self.heading) for column, *line in self.numbers),
             *(Phrase(self.page, pattern) for pattern in self.phrases),

@@ -24,7 +24,7 @@ is too high by at most 0.0042."""
 
 
 class TwoBinaryNumbers(StringAnswerTask):
-    """Two binary numbers with `sign` between them, drawn as in `BinaryAddition`, and the digits of their result."""
+    """The digits of the result of the operator `sign` between two binary numbers, drawn as in `BinaryAddition`."""
 
     sign: ClassVar[str]
 

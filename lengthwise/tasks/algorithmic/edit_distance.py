@@ -76,7 +76,7 @@ class EditDistance(TwoStringsTask):
 
     @property
     def shortest_length(self) -> int:
-        """Return the smallest `length`, 4: the other string may be 3 letters shorter, and must not be empty."""
+        """Return the smallest `length`, 4: the second string may be 3 letters shorter, and must not be empty."""
         return MAX_SHORTER_BY + 1
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:

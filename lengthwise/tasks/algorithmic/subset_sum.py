@@ -81,7 +81,7 @@ class SubsetSum(SingleAnswerTask):
 
     @property
     def largest_number(self) -> int:
-        """Return the largest sum of all items in a problem."""
+        """Return the largest possible sum of all items in a problem."""
         return self.max_length * self.max_value
 
     classes: ClassVar[tuple[str, ...]] = ("0", "1")  # no, yes

@@ -48,7 +48,7 @@ class TwoStringsTask(SingleAnswerTask):
         return int(self.compare(first, second))
 
     def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return features of pairs by name: `common`, `aligned`, and one integer that encodes both of a pair."""
+        """Return features of each pair by name: `common`, `aligned`, and one integer that encodes both."""
         return {
             "common letters": common,
             "aligned letters": aligned,

@@ -185,7 +185,10 @@ class _Proposals:
         return strings
 
     def outside(self, count: int) -> list[tuple[String, int | None]]:
-        """Draw strings that may be outside the language, with each string's number of edits."""
+        """Draw strings that may be outside the language, each with its number of edits.
+
+        The number is None if the string was drawn uniformly and not edited.
+        """
         is_edited = self.chance.random(count) < 0.5
         sources = iter(self.inside(int(is_edited.sum())))
         return [self._edited(next(sources)) if edited else (self._uniform(), None) for edited in is_edited]

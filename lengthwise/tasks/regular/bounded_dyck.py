@@ -22,8 +22,8 @@ class BoundedDyck(Chi2023Task):
     in D_n.
 
     With ``"near-miss"`` sampling (`RecognitionTask`), the profiles are the languages of exact depth 1, ..., n. The
-    neighbor is the language of exact depth n + 1, so the bound decides the answer. The samples of Chi et al.
-    (``"chi2023"``) hardly test the bound.
+    neighbor is the language of exact depth n + 1, so the bound on the depth decides the answer. The samples of
+    Chi et al. (``"chi2023"``) hardly test this bound.
 
     Raises:
         ValueError: `depth` is below 1, or `sampling` is unknown.

@@ -45,7 +45,7 @@ class CycleNavigation(UniformTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return the machine whose states are the positions, which are also its answers."""
+        """Return the machine whose states are the positions; the answer is the state."""
         return library.cycle(self.size)
 
     def is_balanced_length(self, length: int) -> bool:

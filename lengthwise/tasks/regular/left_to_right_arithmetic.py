@@ -14,7 +14,8 @@ class LeftToRightArithmetic(ModularArithmetic):
     """The value modulo `modulus` of digits joined by `+`, `-` and `*`, each applied to the value so far.
 
     Everything else is as in `modular-arithmetic`, which multiplies before it adds: 1+2*3 is 7 there and 9 here. Each
-    operator with its operand is a map v -> a v + b. The machine is therefore smaller: it stores no separate term.
+    operator with its operand is a map v -> a v + b. The machine therefore stores no separate term, and is smaller than
+    the machine of `modular-arithmetic`.
 
     Example:
         >>> task = LeftToRightArithmetic(modulus=5)

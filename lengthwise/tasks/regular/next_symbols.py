@@ -134,7 +134,7 @@ class NextSymbols(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the automaton's answers, because the automaton is the only definition of the language."""
+        """Return the automaton's answer to each prefix; the automaton is the only definition of the language."""
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:

@@ -268,7 +268,7 @@ def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -
 
 
 def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Replace a window of every string, uniform among all windows, by another string's symbols at these positions."""
+    """In every string, replace a uniformly drawn window by the symbols of another string at the same positions."""
     num_rows, length = strings.shape
     # The two cuts differ, so no window is empty.
     cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values.numpy()

@@ -136,7 +136,7 @@ class Scratchpad(RegularTask):
         return self.is_legal_length(length) and self.base.is_balanced_length(num_steps(length))
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings of the base task and insert their answers; every prefix that ends in a symbol is supervised."""
+        """Draw strings of the base task and insert their answers; positions of inserted answers are not supervised."""
         strings = self.base.sample(batch_size, num_steps(length), generator).inputs
         inputs = self.write(strings)
         return Batch(inputs, self.solve(inputs))
@@ -160,7 +160,7 @@ class Scratchpad(RegularTask):
         return targets.masked_fill((~is_right).cumsum(1) > 0, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """Return the baseline of the base task."""
+        """Return the base task's baseline at the number of its symbols in a scratchpad of this length."""
         return self.base.baseline(num_steps(length))
 
 

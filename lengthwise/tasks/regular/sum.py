@@ -44,7 +44,7 @@ class Sum(UniformTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return the machine whose states are the remainders, which are also its answers."""
+        """Return the machine whose states are the remainders; the answer is the state."""
         return library.digit_sum(self.modulus)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:

@@ -75,7 +75,7 @@ class Tomita(Chi2023Task):
         return super().baseline(length)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return whether each prefix is in the language, computed from its definition with sums over the prefix."""
+        """Return whether each prefix is in the language, by the language's definition with sums over the prefix."""
         return _DEFINITIONS[self.index](inputs).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:

@@ -90,7 +90,7 @@ class WordProblem(UniformTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return the machine whose state is the product so far, which is also its answer."""
+        """Return the machine whose state is the product so far; the answer is the state."""
         return self.action.transducer
 
     def is_balanced_length(self, length: int) -> bool:
