@@ -95,7 +95,7 @@ class Sample(ExamplesTask):
 
     @property
     def examples(self) -> Examples:
-        """The examples, which the field `held` contains."""
+        """The examples that the search trains on, kept in the field `held`."""
         held: Examples = self.held
         return held
 

@@ -310,8 +310,8 @@ class Recipe(Description):
     def is_over(self, step: int, solved_at: int | None = None, best_at: int = 0) -> bool:
         """Return whether training ends after `step` steps.
 
-        The task was solved after `solved_at` steps (None: not yet). The loss last fell by a tenth
-        after `best_at` steps.
+        The task was solved after `solved_at` steps (None: not yet). The loss last fell by a tenth after
+        `best_at` steps.
         """
         if self.pace is None:
             return step >= self.steps

@@ -139,7 +139,9 @@ def _change_rule(change: Change, x: alt.X) -> list[alt.Chart]:
 
 
 def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int, float]]:
-    """Return the last step and the median loss of each `window` consecutive records; the last window may be shorter.
+    """Return the last step and the median loss of every `window` consecutive training steps.
+
+    The last window may be shorter.
 
     Example:
         >>> losses = [4.0, 1.0, 2.0, 8.0]

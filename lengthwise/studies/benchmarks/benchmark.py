@@ -55,7 +55,7 @@ COLUMNS = ("finite machine, likelihood", "RegularGPT", "block-diagonal", "LSTM",
 
 
 def entrants_of() -> tuple[Entrant, ...]:
-    """Return the models of `COLUMNS`, in this order."""
+    """Return the entrants in `COLUMNS`, in the order of `COLUMNS`."""
     by_column = {entrant.column: entrant for entrant in ENTRANTS}
     return tuple(by_column[column] for column in COLUMNS)
 
@@ -107,7 +107,7 @@ def read_published(path: Path) -> tuple[str, Published]:
 
 
 def with_published(benchmark: Benchmark, path: Path, scale: Scale) -> Benchmark:
-    """Return the benchmark with additional published entries, which a file contains (`read_published`).
+    """Return the benchmark, extended by the published entries in a file (`read_published`).
 
     Raises:
         ValueError: the file is faulty, or names a part or a row that the benchmark does not have at this scale.

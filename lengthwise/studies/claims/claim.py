@@ -93,7 +93,7 @@ class Rows(NamedTuple):
 
 
 class TableNumber(NamedTuple):
-    """A number in a table of a page by a benchmark or study, found by its column and the first cells of its line.
+    """A number in a table on the page of a benchmark or study, found by its column and the first cells of its line.
 
     `heading` is the heading of the table's section. It is needed if several tables of the page have this column and
     line.

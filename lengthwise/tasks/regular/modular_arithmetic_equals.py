@@ -53,7 +53,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the answers; the first = has the answer of the position before it, and nothing after it is supervised."""
+        """Return answers: the first = gets the answer of the position before it, and later positions get `IGNORE`."""
         values = super().solve(inputs)
         before = torch.nn.functional.pad(values, (1, -1), value=IGNORE)
         ends = inputs == self.modulus + 3
