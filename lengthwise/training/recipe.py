@@ -142,7 +142,7 @@ class TaskRiseRecipe(Description):
         return self
 
     def value_at(self, step: int) -> int:
-        """Return the value that the task's field has at a step.
+        """Return the value that the task's field has at a training step.
 
         Example:
             >>> rise = TaskRiseRecipe(field="active_dims", start=5, stop=20, every=100)

@@ -60,8 +60,8 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     """Group results by model and settings, for the seeds that all models have.
 
     Raises:
-        ValueError: fewer than two runs are given, a run is given twice, tasks or plans differ, a result has errors or
-            perplexities instead of accuracies, there is only one model, or no seed is common to all models.
+        ValueError: fewer than two runs are given, a run is given twice, tasks or evaluation plans differ, a result has
+            errors or perplexities instead of accuracies, there is only one model, or no seed is common to all models.
     """
     _check_comparable(results)
     groups: dict[str, dict[int, RunResult]] = {}

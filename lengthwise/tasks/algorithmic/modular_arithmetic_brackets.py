@@ -57,7 +57,7 @@ class ModularArithmeticBrackets(ModularTask):
         [3]
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Modular Arithmetic.
-    Differs from the source: the answer is given after a query, and the alphabet has no unused symbol.
+    Differs from the source: here, the answer is given after a query, and the alphabet has no unused symbol.
     """
 
     num_counted: ClassVar[int] = 1 << 12  # expressions are read letter by letter, which is slow

@@ -34,7 +34,7 @@ class SolveEquation(ModularTask):
         [3]
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Solve Equation.
-    Differs from the source: the answer is given after a query.
+    Differs from the source: here, the answer is given after a query.
     """
 
     signs: ClassVar[tuple[str, ...]] = SIGNS

@@ -37,8 +37,8 @@ class Tomita(Chi2023Task):
         Society, 1982); used by Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural
         Language Length Extrapolation" (arXiv 2305.03796), section 5, which uses languages 3 to 6.
     Differs from the source: the default sampling is ours. ``"chi2023"`` follows the code of Chi et al. That code has no
-        language 2. Its language 1 is ``0*``; this task exchanges the two symbols. In its samples of language 1, a
-        string is drawn uniformly with probability 1/2, and from the language otherwise. Strings in languages 5 and 6
+        language 2. Its language 1 is ``0*``; this task exchanges the two symbols. In the code's samples of language 1,
+        a string is drawn uniformly with probability 1/2, and from the language otherwise. Strings in languages 5 and 6
         are uniform, and languages 3, 4 and 7 have separate generators. Up to length 4, all samples of language 7 are in
         the language.
     """
