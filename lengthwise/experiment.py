@@ -316,7 +316,7 @@ def check_is_not_paper(scale: Scale, reason: str = "this experiment is not from 
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:
-    """Return the settings with 20 short training steps and, for sizes that they leave open, with a small model."""
+    """Return the settings with 20 training steps on short strings, and a small model if they do not give its sizes."""
     sizes = {"d_model": 16, "num_heads": 2, "block_dim": 16}
     config, given = MODELS[model].Config, settings.get("model", {})
     small = {name: size for name, size in sizes.items() if config.uses(name, given)}

@@ -87,7 +87,7 @@ class PermutationGroup:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """The generator of the group that each symbol stands for, in cycle notation."""
+        """The generator that each symbol stands for, in cycle notation."""
         return dict(zip(self.symbols, map(cycle_notation, self.generators), strict=True))
 
     @cached_property

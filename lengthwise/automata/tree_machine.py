@@ -330,7 +330,7 @@ class _Comparison:
         return None
 
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
-        """Return the levels of the trees over all strings, and for each class whether any whole string has it."""
+        """Return the levels of the trees over all strings, and for each class whether a whole string has this class."""
         self.run()
         return self.levels, self.supervised
 

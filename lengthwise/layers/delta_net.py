@@ -125,7 +125,7 @@ class DeltaNetLayer(TabledLayer):
         return torch.unflatten(strengths, -1, (self.householders, self.num_heads))
 
     def log_decays(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M H"] | None:
-        """Return the logarithms of the decays of all heads, or None without a gate."""
+        """Return the logarithms of the decays of all heads, or None if the layer is not `gated`."""
         if self.decay is None or self.log_rate is None:
             return None
         return -self.log_rate.exp() * F.softplus(self.decay(features))

@@ -158,7 +158,7 @@ class LogDepthLayer(nn.Module):
         return (1 - eye) * MASKED_SCORE
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the states unchanged, because this layer normalizes after its sums."""
+        """Return the states unchanged, because this layer normalizes its residual sums instead."""
         return states
 
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:

@@ -63,7 +63,7 @@ class TabledLayer(RecurrentLayer):
 
 
 def at_rows(tensors: Sequence[Float[Tensor, "R *_"]], rows: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B T *_"]]:
-    """Return, for each table, its row at every position of the strings; one joint look-up is faster than several."""
+    """Return, from each table, the row of every position; one joint look-up is faster than one for each table."""
     looked_up = F.embedding(rows, torch.cat([tensor.flatten(1) for tensor in tensors], 1))
     parts = looked_up.split([tensor[0].numel() for tensor in tensors], -1)
     return [part.unflatten(-1, tensor.shape[1:]) for part, tensor in zip(parts, tensors, strict=True)]

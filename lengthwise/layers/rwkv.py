@@ -28,7 +28,7 @@ class _Shifted(RecurrentLayer):
         self.mix = nn.Parameter(torch.empty(uses, d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set the share of the current position's features to n / D in channel n; draw matrices as torch does."""
+        """Draw matrices as torch does; in channel n of mixed features, the current position gets the share n / D."""
         draw_linears(self, generator)
         with torch.no_grad():
             self.mix.copy_(torch.arange(self.d_model) / self.d_model)

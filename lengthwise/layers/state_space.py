@@ -113,7 +113,7 @@ class _Channels(RecurrentLayer):
         return torch.complex(-self.log_decay.exp(), self.frequency)
 
     def held(self, times: Tensor) -> tuple[Tensor, Tensor]:
-        """Return exp(λ h t) for each t in `times`, and (exp(λ h) - 1) / λ, for the eigenvalues λ and step sizes h."""
+        """Return exp(λ h t), [D, P / 2, times], and (exp(λ h) - 1) / λ for eigenvalues λ, step sizes h, `times` t."""
         exponents = self.continuous() * self.log_step.exp()[:, None]
         # For small steps, expm1 keeps digits that exp(.) - 1 would lose.
         return torch.exp(exponents[..., None] * times), torch.expm1(exponents) / self.continuous()

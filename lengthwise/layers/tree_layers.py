@@ -213,7 +213,7 @@ class PostNormLayer(TwoNormLayer):
         nn.init.normal_(self.bias, std=0.02, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the states unchanged, because this layer normalizes after its sums."""
+        """Return the states unchanged, because this layer normalizes its residual sums instead."""
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
@@ -241,7 +241,7 @@ class BareLayer(TreeAttentionLayer):
             nn.init.normal_(linear.weight, std=linear.in_features**-0.5, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the states unchanged."""
+        """Return the states unchanged, because this layer has no norms."""
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:

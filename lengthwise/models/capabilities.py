@@ -110,7 +110,7 @@ class BoundsSteps(ABC):
 
     @abstractmethod
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
-        """Return intervals that contain the states after a symbol, given intervals with the states before it."""
+        """Return intervals that contain the states after a symbol, given intervals that contain the states before."""
 
 
 class BoundedReceptiveField(ABC):
@@ -123,7 +123,7 @@ class BoundedReceptiveField(ABC):
     @property
     @abstractmethod
     def receptive_field(self) -> int | None:
-        """Return the number of symbols on which an answer depends; None means all of them."""
+        """Return the number of last symbols on which an answer depends; None means all symbols."""
 
 
 class HoldsParts(ABC):

@@ -20,7 +20,7 @@ InitialState = Callable[[Any, int], Tensor]
 
 
 def checks_batch_size(initial_state: InitialState) -> InitialState:
-    """Make `initial_state` check the number of strings first, except in graphs, where it is symbolic."""
+    """Make `initial_state` check the number of strings first, except in graphs, where numbers are symbolic."""
 
     @wraps(initial_state)
     def checked(self: Any, batch_size: Any) -> Tensor:
@@ -32,7 +32,7 @@ def checks_batch_size(initial_state: InitialState) -> InitialState:
 
 
 def check_made_from(kind: type, config: object, generator: object) -> None:
-    """Raise a ValueError unless a constructor's arguments are a configuration of this kind, and a generator or None."""
+    """Raise a ValueError unless `config` has type `kind`, and `generator` is a torch.Generator or None."""
     check_kind("config", config, kind, with_article(kind.__name__))
     check_kind("generator", generator, (torch.Generator, type(None)), "a torch.Generator")
 
@@ -40,7 +40,7 @@ def check_made_from(kind: type, config: object, generator: object) -> None:
 def check_state(model: nn.Module, state: Tensor, first: Tensor) -> None:
     """Raise a ValueError unless a state has the shape of the first state, and the dtype of this state or of a weight.
 
-    Matrix products of lower precision may change the dtype of a state, so the dtype is not checked inside them.
+    While matrix products have lower precision, they may change a state's dtype, so the dtype is not checked.
     """
     way_out = f"begin with initial_state({len(first)})"
     check_shape("state", state, first.shape, way_out)

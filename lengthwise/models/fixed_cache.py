@@ -60,7 +60,7 @@ class FixedCache:
 
 
 def cache_of(backbone: nn.Module, token: int) -> FixedCache | None:
-    """Return the cache after one token, or None if the cache grows with the string or cannot be made."""
+    """Return a model's cache after one token, or None if the cache grows with the string or cannot be made."""
     try:
         outputs = backbone(torch.full((1, 1), token, device=device_of(backbone)), use_cache=True)
     except Exception:  # the model can still read whole strings, because it has already run without a cache

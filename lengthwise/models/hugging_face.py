@@ -244,7 +244,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         return self.config.max_length
 
     def check_parts(self) -> None:
-        """Raise a ValueError if an answer depends on later symbols, as in an encoder, or on other strings."""
+        """Raise a ValueError if an answer depends on other strings or, as in an encoder, on later symbols."""
         fault = find_fault(self._hidden_and_logits, self, self.num_symbols, self.max_length)
         if fault is not None:
             raise ValueError(

@@ -117,7 +117,7 @@ class LinearRNNGenerator(HasHiddenMatrices, SymbolModel, RecurrentModel):
 
 @torch.no_grad()
 def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-    """Return the symbols that a model generates if it reads START, its highest symbol id, and then its own answers."""
+    """Return the symbols that a model generates: it reads START (its highest symbol id) and then its own answers."""
     start = model.readout.out_features
     token, state = torch.tensor([start]), model.initial_state(1)
     tokens = []

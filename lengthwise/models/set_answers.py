@@ -100,7 +100,7 @@ class SetAnswers(nn.Module):
         return f"{self.score} above {self.above!r} of outputs {', '.join(map(str, self.listed))}"
 
     def forward(self, outputs: Float[Tensor, "*N O"]) -> Float[Tensor, "*N Y"]:
-        """Return the logits of the task's classes."""
+        """Return the logits of the task's classes, computed from the outputs of the net."""
         needed = max(self.listed) + 1 if self.num_outputs is None else self.num_outputs
         count = outputs.shape[-1]
         if count < needed or (self.num_outputs is not None and count > needed):

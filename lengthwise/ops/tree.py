@@ -92,7 +92,7 @@ class Tree(NamedTuple):
         return self.lower_chunk_sizes[level] if level < len(self.lower_chunk_sizes) else self.chunk_size
 
     def reach(self, level: int) -> int:
-        """Return the number of positions below a state of this level, and so also between neighbors in a window."""
+        """Return the number of positions below a state of this level: the distance of neighbors in a window."""
         return math.prod(self.chunk_size_at(below) for below in range(level))
 
     def num_levels(self, length: int) -> int:

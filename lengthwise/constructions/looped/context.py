@@ -130,7 +130,7 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 
 
 def selection_units(grid: Grid, factor: int) -> list[Unit]:
-    """Return units that append `gathered` to `number` as a digit, and stop the token with this ID from waiting.
+    """Return units that append `gathered` to `number` as a digit, and that stop the gathered token from waiting.
 
     While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, `waiting` is -1. Attention
     writes the largest `waiting` of all tokens to `gathered`. If `gathered` is -1, the units change nothing. Coordinate

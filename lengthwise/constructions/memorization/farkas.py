@@ -66,7 +66,7 @@ class FarkasCertificate(NamedTuple):
 
 
 def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> FarkasCertificate | None:
-    """Return a checked proof that no read-out generates the word from these frequencies, or None, which proves nothing.
+    """Return a checked certificate that these frequencies allow no read-out of the word, or None, which proves nothing.
 
     The certificate is of kind `kind` or, if `kind` is None, of the first kind that succeeds.
 

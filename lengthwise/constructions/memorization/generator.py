@@ -44,7 +44,7 @@ class LinearGenerator(NamedTuple):
         return len(self.first)
 
     def states(self, count: int) -> Array:
-        """Return the states h_1 ... h_count if W_x = 0, by iteration in the arithmetic of the generator's arrays."""
+        """Return the states h_1 ... h_count in the number type of the arrays; raise a ValueError unless W_x = 0."""
         if self.inputs is not None:
             raise ValueError(
                 "inputs: expected None, got a W_x, so the states depend on the output; call generate instead"
