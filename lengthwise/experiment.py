@@ -151,7 +151,7 @@ class Experiment(NamedTuple):
     - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`). Its
       first line is the sentence that answers the reader's question.
     - `about`: lines about the subject of the page. On the page, they follow the lines of `headline`. The first line of
-      the page is a sentence alone, and all later lines of both become bullets, at most three.
+      the page is a sentence alone, and all later lines of `headline` and `about` become bullets, at most three.
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
     - `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
     - `main`: the columns of the page's first table, if they are not the usual ones.
@@ -190,8 +190,8 @@ class Experiment(NamedTuple):
     def plans(self) -> list[EvaluationPlan]:
         """The plan of measurements of each run.
 
-        Its dense lengths range from the lowest to the highest length that the run's cells score. It includes a
-        certificate only if the run's task has a reference machine.
+        The plan's dense lengths range from the lowest to the highest length that the run's cells score. The plan
+        includes a certificate only if the run's task has a reference machine.
         """
         # A run may belong to several cells; lengths outside of the cells' windows would only cost time.
         windows: dict[str, list[tuple[int, int]]] = {}

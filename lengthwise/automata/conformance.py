@@ -105,7 +105,8 @@ class ConformanceTest:
 
         A string may be yielded more than once.
 
-        If a machine is found state by state, its newest state is far from the start, and is most likely wrong.
+        The reason: in a machine that is found state by state, the newest state is far from the start, and is most
+        likely wrong.
         """
         for start in reversed(self._cover):
             for level in levels:

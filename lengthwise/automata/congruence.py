@@ -42,8 +42,8 @@ def coarse_congruence(table: Table, labels: Labels, likely: Iterable[Sequence[in
 def quotient(table: Table, labels: Labels, blocks: Labels) -> tuple[Int64[np.ndarray, "*N"], Int64[np.ndarray, " N"]]:
     """Return the table and the labels of a congruence's blocks.
 
-    An entry for some blocks is `GAP` if it is unknown for all classes in these blocks. A block's label is `GAP` if the
-    labels of all its classes are unknown.
+    An entry of the new table is `GAP` if the old table has only `GAP` for classes in the entry's blocks. A block's
+    label is `GAP` if the labels of all its classes are unknown.
     """
     count = int(blocks.max()) + 1
     windows = np.argwhere(table >= 0)

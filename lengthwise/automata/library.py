@@ -89,9 +89,9 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     """Return the machine for the value of an expression modulo `modulus`, where * binds more tightly than + and -.
 
     Expressions consist of digits below `modulus` and the operators + - *. After an operand, a state consists of two
-    numbers: the total of the finished terms, and the signed product of the current term. The answer is the sum of both.
-    After an operator, a state consists of the numbers that the next operand needs, and the answer is `IGNORE`.
-    Malformed expressions, with two operands or two operators in a row, lead to a sink.
+    numbers: the total of the finished terms, and the signed product of the current term. The answer is the sum of these
+    two numbers. After an operator, a state consists of the numbers that the next operand needs, and the answer is
+    `IGNORE`. Malformed expressions, with two operands or two operators in a row, lead to a sink.
 
     The machine has modulus**2 states after operands and modulus**2 states after *. It has `modulus` states after + and
     `modulus` states after -, and one sink. The start is the state after "0+". With `leading_plus`, expressions begin

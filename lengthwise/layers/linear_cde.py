@@ -76,7 +76,7 @@ class LinearCDELayer(TabledLayer):
     def norm_of_a(self) -> Float[Tensor, ""]:
         """Return the Euclidean norm of all entries of the matrices A^0 ... A^D.
 
-        For low-rank structures, it is the norm of the diagonals d^0 ... d^D alone.
+        For low-rank structures, the result is the norm of the diagonals d^0 ... d^D alone.
         """
         norm: Tensor = (self.diagonal if self.blocks is None else self.blocks).norm()
         return norm

@@ -123,7 +123,7 @@ class MergeLayer(TreeAttentionLayer):
         return torch.tanh(self.gain * states)
 
     def fused(self) -> Merge | None:
-        """Return the merge in one operation (`lengthwise.ops.merge`) for training, or None if the layer runs in parts.
+        """Return the layer's merge as one operation (`lengthwise.ops.merge`), or None if the layer runs in parts.
 
         The layer runs in parts if gradients are disabled, in evaluation mode and in transforms of `torch.func`. It also
         runs in parts if one of its modules was replaced or has a hook, which the operation would ignore.

@@ -38,7 +38,7 @@ def check_made_from(kind: type, config: object, generator: object) -> None:
 
 
 def check_state(model: nn.Module, state: Tensor, first: Tensor) -> None:
-    """Raise a ValueError unless a state has the shape of the first state, and the dtype of this state or of a weight.
+    """Raise a ValueError unless a state has the shape of `first`, and the dtype of `first` or of a weight of the model.
 
     While matrix products have lower precision, they may change a state's dtype, so the dtype is not checked.
     """

@@ -58,9 +58,9 @@ def wrap_hugging_face(
     Args:
         model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` needs float32 or float64.
         head: maps the last hidden state [B, D] to logits [B, Y], in the model's number format.
-        answers: instead of `head`, the tokens with which a causal language model answers, one for each class. It can
-            also be a `SetAnswers`, which turns scores into sets. The scores are the outputs of `head` or, without it,
-            the logits of all tokens.
+        answers: instead of `head`, the tokens with which a causal language model answers, one for each class. The
+            argument can also be a `SetAnswers`, which turns scores into sets. The scores are the outputs of `head` or,
+            without it, the logits of all tokens.
         tokens: the token of each symbol; by default, symbol v is token v.
         begin: the token that the model reads before each string, if it needs one.
         max_length: the largest length in symbols of a model that reads whole strings; by default the number of

@@ -46,7 +46,7 @@ def wrap_module(
     begin: int | None = None,
     max_length: int | None = None,
 ) -> "WrappedModule":
-    """Wrap a torch module, or a function, that maps token ids [B, T] to logits [B, T, Y] as a model of this package.
+    """Make a model of this package from a torch module or function that maps token ids [B, T] to logits [B, T, Y].
 
     The result can be measured, attacked and certified. The net always reads whole strings, so nothing is proved about
     it: the level is `refuted` or `tested`. For recurrent nets, use `wrap`, which allows proofs.

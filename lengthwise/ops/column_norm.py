@@ -50,7 +50,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
 def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Divide every column v by |v|_p, so that all norms are 1.
 
-    If p = 1, the sum of the absolute values of x never grows in x_t = A x_{t-1}. For p > 1 it may grow, as with
+    If p = 1, the sum of the absolute values of x never grows in x_t = A x_{t-1}. For p > 1, the sum may grow, as with
     `clamped_columns`.
 
     Raises:

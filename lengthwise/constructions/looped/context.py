@@ -35,7 +35,7 @@ class Grid(NamedTuple):
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:
-        """Return a token's ID. Its digits in base `num_bins` are the indices of the token's intervals, the lowest last.
+        """Return a token's ID: the number with the indices of the token's intervals as digits in base `num_bins`.
 
         Source: Xu and Sato (2024), eq. (7).
         """

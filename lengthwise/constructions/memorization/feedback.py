@@ -47,7 +47,7 @@ def counter(zeros: int) -> LinearGenerator:
 
 
 def digits(word: Word) -> LinearGenerator:
-    """Return an integer generator of dimension 1 of any word of two or more symbols: letters are digits of one number.
+    """Return an integer generator of dimension 1 for any word of two or more symbols: letters are digits of one number.
 
     With n symbols, p letters and M = n^p - 1, the state h is the number whose digits in base n are the next p letters.
     The first digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state,
