@@ -85,7 +85,7 @@ def continuity_modulus(
     num_steps: int = 60,
     p: float = 2.0,
 ) -> list[ModulusPoint]:
-    """Return the largest difference of outputs found at each distance, in order: lower bounds on the modulus.
+    """Return, for distances in ascending order, the largest difference of outputs found: a lower bound on the modulus.
 
     The distances are searched from the largest to the smallest. Gradient ascent improves two kinds of starting pairs:
     random pairs, and the best pieces of the pairs that were found at larger distances. The pieces of a pair divide the

@@ -115,7 +115,7 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
 
 
 class FlipPoint(NamedTuple):
-    """The effect on answers of replacing the symbol that is `distance` positions before the last symbol.
+    """The number of answers that change if the symbol `distance` positions before the last symbol is replaced.
 
     The model's answer changed for `num_changed` of `num_strings` strings, and the correct answer for `num_expected`.
     """

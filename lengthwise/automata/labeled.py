@@ -193,7 +193,7 @@ class LabeledMachine:
         """Return the machine with its symbols and answers in the given order; names are matched as in `difference`.
 
         Raises:
-            ValueError: the symbols differ, or an answer is not one of the classes.
+            ValueError: the symbols differ, or an answer of the machine is not among `classes`.
         """
         machine = self.machine.semiautomaton.reordered(symbols)
         numbers, given = common_numbers(self.classes, classes)

@@ -53,7 +53,7 @@ Rows = tuple[Float[Tensor, "R E"], Int64[Tensor, "B T"]]
 
 
 def decays_of(exponents: Tensor, eigenvalues: Eigenvalues) -> Tensor:
-    """Return exp(x) for exponents x <= 0, or 2 exp(x) - 1 for signed decays, which is exactly -1 if exp(x) is 0.
+    """Return exp(x) for exponents x <= 0 or, for signed decays, 2 exp(x) - 1, which is exactly -1 if exp(x) is 0.
 
     Example:
         >>> decays_of(torch.tensor([0.0, -200.0]), "signed").tolist()

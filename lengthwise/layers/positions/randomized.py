@@ -17,7 +17,7 @@ class RandomizedPositions(PositionEncoding):
     different strings. The encoding has no parameters.
 
     Raises:
-        ValueError: a string is longer than the range.
+        ValueError: a string has more than `max_positions` symbols.
 
     Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023), and
         their code, which draws one sample for each batch, from 2,048 positions.
