@@ -104,7 +104,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 def on_device_assert(condition: Tensor, sentence: str) -> None:
     """Stop the program, with the message `sentence`, if any element of the tensor `condition` is false.
 
-    The program does not wait for the result. Use this only on devices that are not in `SYNCHRONOUS_DEVICES`.
+    The program does not wait for the result. Use this function only on devices that are not in `SYNCHRONOUS_DEVICES`.
     """
     torch._assert_async(condition.all(), sentence)
 

@@ -103,10 +103,8 @@ class ConformanceTest:
     def strings(self, levels: Iterable[int]) -> Iterator[String]:
         """Yield the test's strings of these levels; strings through the states farthest from the start come first.
 
-        A string may be yielded more than once.
-
-        The reason: in a machine that is found state by state, the newest state is far from the start, and is most
-        likely wrong.
+        In a machine that is found state by state, the newest state is far from the start, and is most likely wrong. So
+        this order finds mistakes early. A string may be yielded more than once.
         """
         for start in reversed(self._cover):
             for level in levels:

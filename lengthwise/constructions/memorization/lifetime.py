@@ -113,8 +113,8 @@ def predicted_lifetime(memorization: Memorization, precision: Precision) -> Life
     For each frequency k, `drifts` returns dtheta_k and log(rho_k). After i steps, the plane of k has turned too far by
     i dtheta_k, and has grown by the factor rho_k^i. The first 131,072 steps are enumerated. For later steps, the logit
     margin at each position of the word is treated as a smooth function of i. A grid and bisection find the margin's
-    first zero, as long as states neither overflow nor vanish in float64. For one plane and threshold 0, the result is
-    `angle_formula` plus a wait, which the docstring of `angle_formula` describes.
+    first zero, as long as states neither overflow nor vanish in float64. For one plane and a decision line through 0,
+    the result is `angle_formula` plus a wait, which the docstring of `angle_formula` describes.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize

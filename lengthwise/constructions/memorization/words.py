@@ -123,7 +123,7 @@ def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
 def alternations(letters: Int64[np.ndarray, " p"]) -> int:
     """Return the largest number of changes between two symbols of a circular word, with all other symbols left out.
 
-    There is a change from x to y at every y before which x occurred more recently than y. Around a circle, there are as
+    There is a change from x to y at each y for which the last x or y before it was an x. Around a circle, there are as
     many changes from y to x. A test compares this function with the definition, pair by pair.
 
     Example:

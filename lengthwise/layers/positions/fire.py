@@ -68,8 +68,9 @@ class FIREBias(ScoreBias):
     def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
         """Return the biases of queries `stop` - 1 ... `start`, last first, as in `ScoreBias.rows`.
 
-        Up to position L, the bias depends only on the distance, so the net runs once for each distance. Beyond L, the
-        net runs for each pair, with `HIDDEN` hidden units per pair. So only a few rows are computed at a time.
+        Up to position L, the bias depends only on the distance, so the net f of `FIRE` runs once for each distance.
+        Beyond L, f runs for each pair of positions, with `HIDDEN` hidden units per pair. So only a few rows are
+        computed at a time.
         """
         if stop - 1 < float(self.limit_in_positions.detach()):
             distances = torch.arange(stop - 1, -1, -1, device=like.device)
