@@ -140,8 +140,8 @@ class FreeCell(GridCell):
 
         down, right = LN(W gelu(U [above, left] + u(a, b)))
 
-    The maps U and W are learned, as is a vector u(a, b) for each pair of letters. Each of the two messages is normalized
-    by itself. The number that a message adds to the answer is a linear function of the message.
+    The maps U and W are learned, and so is a vector u(a, b) for each pair of letters. Each of the two messages is
+    normalized by itself. The number that a message adds to the answer is a linear function of the message.
 
     Source: Graves et al. (ICANN 2007) with the messages of Kalchbrenner et al. (ICLR 2016).
     Differs from the source: a hidden layer and norms instead of the gates of an LSTM.
