@@ -316,7 +316,7 @@ def parse_level(name: str) -> Level:
 
 
 def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
-    """Raise a ValueError unless the margin is above 0, or is None because there is only one answer."""
+    """Raise a ValueError unless the logit margin is above 0, or is None because the task has only one answer."""
     if not (len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0):
         raise refusal(f"expected a positive logit margin, got {logit_margin}", "evidence")
 

@@ -577,7 +577,7 @@ def encoding_shapes(net: Net) -> Shapes:
 def wrapped_shapes(net: Net) -> Shapes:
     """Return the shapes of a user's net that consists of torch modules.
 
-    The file shows whether the modules have biases.
+    The tensors in the proof file show whether the modules have biases.
     """
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
     demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected only for core rnn")
@@ -627,7 +627,7 @@ def epsilon_of(part: str) -> float:
 
 
 def is_head(given: Any) -> bool:
-    """Return whether a text is a list of parts that a head may have. Each norm must have an epsilon in 1e-12..1."""
+    """Return whether a text lists parts that the head of a wrapped net may have; norms need an epsilon in 1e-12..1."""
     if type(given) is not str or len(given) > MAX_HEAD or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
         return False
     return all(1e-12 <= epsilon_of(part) <= 1 for part in given.split(", "))
@@ -1464,7 +1464,10 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return the square of a read-out's largest width: a limit on the size of the read-out's bounds for one state."""
+    """Return a limit on how many numbers an array of bounds on the read-out has for one state: its width squared.
+
+    The width is the largest of the widths in the read-out (`readout_widths`).
+    """
     widest = max(readout_widths(net))
     return widest * widest
 

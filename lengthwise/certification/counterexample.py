@@ -159,9 +159,9 @@ class _Reduction:
                 return
 
     def remove_window(self) -> bool:
-        """Remove a window of symbols from the string if the answer is still wrong without it; try large windows first.
+        """Try to remove a window of symbols from the string, and return whether a window was removed.
 
-        Return whether a window was removed.
+        Large windows are tried first. A window is removed only if the model still answers the shorter string wrongly.
         """
         # Large windows come first, because one success halves the string, and so halves all later work.
         for size in (len(self.string) >> halvings for halvings in range(1, len(self.string).bit_length())):

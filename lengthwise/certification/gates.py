@@ -32,9 +32,10 @@ This number is not a multiple of the number of entries in a CPU's vector registe
 
 @dataclass(frozen=True)
 class Gate:
-    """One function inside a cell, and the cell's settings that pass the function's result to the output.
+    """One function inside a recurrent cell, and the settings with which the cell's output shows the function's result.
 
-    `index` is the number of the gate that the argument enters, or None if the argument is the state (see `GATES`).
+    `index` is the number of the gate that the function's argument enters (see `GATES`); None if the argument is the
+    cell's state.
     `biases` maps the numbers of other gates to their biases. `state` is the state before the step. If `is_cell_state`
     is True, the result is the cell state of an LSTM, not its output. `factor` is the number that a reset gate
     multiplies before a tanh, or None.

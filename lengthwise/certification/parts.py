@@ -98,7 +98,10 @@ class Tested(Part):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return Wilson's 95 % confidence interval for the accuracy; valid only if all graded answers are right."""
+        """Return Wilson's 95 % confidence interval for the accuracy.
+
+        The interval is valid only if all graded answers are right, because testing ends after a wrong answer.
+        """
         return wilson_interval(self.num_correct, self.num_graded)
 
     @property

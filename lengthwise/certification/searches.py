@@ -119,7 +119,7 @@ def search_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings)
 
 
 def search_conformance(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
-    """Grade the conformance suite: strings that tell the task's machine from other machines (`automata.conformance`).
+    """Grade the conformance suite, whose strings distinguish the task's machine from others (`automata.conformance`).
 
     The strings lead to every state and through every transition, as far as `MAX_SYMBOLS_OF_SUITE` and the model's
     largest length allow. Within these limits, a model that never gives one of the answers is wrong on a string of the

@@ -52,7 +52,7 @@ def wide(tensor: Tensor) -> Array:
 
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
-    """Return the largest error of `got`, in units (`UNITS`) of `size`; `LARGEST` for NaN or infinity."""
+    """Return the largest distance of `got` from `exact`, in rounding units of `size`; `LARGEST` if it is not finite."""
     # `SMALLEST` is in the denominator because bounds add it to each size, and so already allow for the errors of tiny
     # results.
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))

@@ -250,7 +250,7 @@ def traced_strings(
 ) -> list[TracedStrings] | None:
     """Draw the tested strings (`draw_strings`), with the model's states along them if there is a reader.
 
-    The result is None if the task has no strings near one of these lengths.
+    The result is None if the task has no strings near one of the tested lengths.
     """
     drawn = draw_strings(model, task, seed, num_lengths)
     if drawn is None:
@@ -283,7 +283,10 @@ class Stages(NamedTuple):
 
 
 def stages(strings: AllStrings, reader: Reader[Any]) -> Stages:
-    """Return the sets of `Stages` for these strings; the first two sets get the model's states along their strings."""
+    """Return the sets of `Stages` for these strings.
+
+    The model's states along the strings of the first two sets are computed here. The third set is `strings`.
+    """
     samples = [traced.subsample for traced in strings[:2]]
     smallest = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in samples]
     first, second = ([TracedStrings(part, reader.traces(part)) for part in parts] for parts in (smallest, samples))

@@ -50,7 +50,7 @@ class Checked(NamedTuple):
     """The sentences of `taken_on_trust` that a user who has the model and the task can check without another proof."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
-        """Return the result after a check of the model: `confirmed` and `shown_by_model` are then verified."""
+        """Return the sentences after a check of the model, which verifies `confirmed` and `shown_by_model`."""
         sentences = (*confirmed, *self.shown_by_model)
         taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in sentences)
         return Checked((*sentences, *self.verified), taken)

@@ -48,14 +48,14 @@ class Budget:
         self._begun: set[str] = set()
 
     def ignore(self, run_ids: Iterable[str]) -> None:
-        """Leave out of the budget the CPU seconds that these runs took before this command."""
+        """Do not count the CPU seconds that these runs took before this command; call this before the runs begin."""
         for run_id in run_ids:
             # A run that is in two sweeps keeps its first number, because this command may have trained it in the first
             # sweep.
             self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:
-        """Count the CPU seconds of the run that reports this progress against the budget."""
+        """Charge to the budget the CPU seconds of the run whose progress this is; the run has begun or is done."""
         self._begun.add(progress.run_id)
         if progress.phase == "done":
             self._ended[progress.run_id] = self._recorded(progress.run_id)

@@ -41,7 +41,7 @@ Paragraph = list[Line]
 
 
 class Member(NamedTuple):
-    """A member's first sentence, for lists, and the paragraphs of its description."""
+    """A registered task, model or other member: its first sentence, for lists, and the paragraphs that describe it."""
 
     summary: str
     paragraphs: list[Paragraph]

@@ -80,7 +80,10 @@ def own_families() -> Families:
 
 
 def describe_members(families: Families, names: Container[str]) -> FamilyIndex:
-    """Return every member's first sentence, and paragraphs only for `names`, because all paragraphs take seconds."""
+    """Return the first sentence of every member's docstring, and full descriptions only of the members `names`.
+
+    Full descriptions of all members would take seconds.
+    """
     index = {
         family: {
             name: Member(_first_line(member), _paragraphs(family, name, member) if name in names else [])

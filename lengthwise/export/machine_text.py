@@ -72,7 +72,7 @@ def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
     """Return the automaton that accepts the strings with this answer, or the machine itself if `answer` is None.
 
     Raises:
-        ValueError: the machine has no such answer, or the answer is missing and the machine has no accepting answer.
+        ValueError: the machine has no such answer, or `answer` is None and no answer of the machine means accepted.
     """
     classes = ", ".join(machine.classes)
     if answer is None:

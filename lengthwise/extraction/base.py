@@ -166,7 +166,7 @@ class Reader(ABC, Generic[Kind]):
         """Return the model's states along these strings."""
 
     def power_traces(self) -> Traces | None:
-        """Return the states along repeated words, far longer than sampled strings; None if the reader cannot."""
+        """Return the states along repeated words far longer than samples; None if the reader does not compute them."""
         return None
 
 

@@ -35,13 +35,14 @@ class Prototypes:
         self._max = maximum
 
     def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
-        """Return the class of each state.
+        """Return the class of each state, after prototypes are added for states that are not near a known prototype.
 
         A state joins the class of the nearest prototype that has the same answer, if this prototype is within the
         radius. Otherwise the state becomes the prototype of a new class.
 
         Raises:
-            NotFinite: more than `maximum` other classes are needed, or a state or one of its logits is not finite.
+            NotFinite: more than `maximum` classes are needed besides the classes of given prototypes; or a state or
+                one of its logits is not finite.
         """
         _check_finite(states)
         answers = answers_of(self.model.readout(states))

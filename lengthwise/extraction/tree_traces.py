@@ -155,12 +155,12 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
 
 @torch.no_grad()
 def power_trees(model: TreeModel, num_symbols: int) -> Trees:
-    """Return the trees over words of C symbols, and over powers w^(C^k) of words w of C^2 symbols.
+    """Return the trees over words of C symbols, and over powers of words w of C^2 symbols.
 
-    The letter C is the chunk size, and the longest powers have C^60 symbols. A power needs only one merge at each
-    level. For each length of words, at most 1,024 words are used, evenly spread over all words. If there are too many
-    words to count, the words are drawn at random. These trees show errors that grow slowly with the depth, at lengths
-    for which no string could be stored.
+    C is the tree's chunk size. A power repeats w C^k times, for k = 0, 1, 2, ..., and the longest powers have C^60
+    symbols. A power needs only one merge at each level. For each length of words, at most 1,024 words are used, evenly
+    spread over all words. If there are too many words to count, the words are drawn at random. These trees show errors
+    that grow slowly with the depth, at lengths for which no string could be stored.
 
     Raises:
         ValueError: the model's tree has several layers per level, several chunk sizes, or pads that are not merged.

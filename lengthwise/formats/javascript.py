@@ -32,7 +32,7 @@ class JavaScript(Format):
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """Return a module with the notes' name, and with a self-test that uses the notes' strings."""
+        """Return the machine as a JavaScript module; `notes` give its name, and the strings of its self-test."""
         num_states = machine.machine.num_states
         # The smallest typed array that can contain a state's number.
         bits = next(bits for bits in (8, 16, 32) if num_states <= 1 << bits)

@@ -33,8 +33,9 @@ class JFLAP(ReadableFormat):
     """JFLAP: type fa for automata, moore for other machines; type mealy can also be read.
 
     Symbols are single characters. An automaton's edge that reads several characters is split into edges of one
-    character each. An automaton's edge may also read nothing (λ or ε). In other machines, both kinds of edges are
-    rejected. An automaton may have several initial states. Files with unknown parts or a document type are rejected.
+    character each. An automaton's edge may also read nothing (λ or ε). In other machines, an edge that does not read
+    exactly one character is rejected. An automaton may have several initial states. Files with unknown parts or a
+    document type are rejected.
 
     Example:
         >>> edge = "<transition><from>0</from><to>0</to><read>ab</read></transition>"

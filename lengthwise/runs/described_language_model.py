@@ -23,7 +23,7 @@ FILES = ("config.json", "model.safetensors")
 
 
 class Sets(FrozenRecord, strict=True, allow_inf_nan=False):
-    """The table `sets` of the TOML file, with the arguments of `SetAnswers`."""
+    """The table `sets` in the TOML file of a language model, with the arguments of `SetAnswers`."""
 
     above: float
     score: Literal["logit", "sigmoid", "softmax"] = "logit"
@@ -43,7 +43,7 @@ class LanguageModelDescription(FrozenRecord, strict=True):
 
 
 def read_language_model(settings: dict[str, Any], path: Path) -> LanguageModelDescription:
-    """Return the validated content of a TOML file; unknown keys are rejected."""
+    """Return the validated content of the TOML file of a language model; unknown keys are rejected."""
     description = validated(LanguageModelDescription, settings, path=str(path))
     expected = "answers (a token for each answer of the task) or a table sets (with the threshold of sets)"
     check_one_given(str(path), expected, description.answers, description.sets)
@@ -51,9 +51,9 @@ def read_language_model(settings: dict[str, Any], path: Path) -> LanguageModelDe
 
 
 def load_language_model(description: LanguageModelDescription, task: Task, path: Path) -> SequenceModel:
-    """Load the language model of a description, for a task.
+    """Load the language model that a TOML file describes, for a task; `path` is the path of the TOML file.
 
-    Only safetensors are read, and no code from the folder runs.
+    Weights are read only from a safetensors file. No code from the model's folder runs.
 
     Raises:
         ValueError: transformers is not installed, a file is missing or damaged, weights are missing, or the model does

@@ -158,7 +158,7 @@ class Attempts(NamedTuple):
 
     @classmethod
     def from_notes(cls, notes: Mapping[str, str]) -> "Attempts":
-        """Read the notes that `to_notes` wrote."""
+        """Return the progress that is stored in notes of a checkpoint, as `to_notes` writes them."""
         return cls(tuple(Attempt.model_validate(entry) for entry in json.loads(notes.get("attempts", "[]"))))
 
     def announce(self, changes: Mapping[str, Any], seed: int) -> str:

@@ -60,7 +60,7 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield strings that tell the task's machine from all machines that have no more states than the task's machine.
+    """Yield strings that distinguish the task's machine from all other machines that do not have more states.
 
     The function `conformance_strings` returns these strings.
     """

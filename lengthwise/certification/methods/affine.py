@@ -62,7 +62,7 @@ class Affine:
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
-        """An upper bound on the size of ``slope @ d``: the sum of |slope|, unless an operation stored another bound."""
+        """An upper bound on |slope @ d| for |d_p| <= 1: the sum of |slope|, or a bound that an operation stored."""
         reach: Tensor = self.slope.abs().sum(-1).double()
         # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers. So twice as many
         # roundings and SMALLEST are added.
@@ -131,7 +131,7 @@ class Affine:
         return Affine(center, slope, remainder).rounded((size + self.radius) * (other_size + other.radius) + slope_size)
 
     def scaled(self, factor: Tensor) -> "Affine":
-        """Return each number times a factor that is known exactly."""
+        """Return the form of ``factor * x``, where x has the values of this form; `factor` has no error."""
         # The slope is rounded twice: the factor is rounded to float32, and then the product. So two roundings of the
         # reach are added.
         slope = self.slope * factor.float().unsqueeze(-1)
@@ -141,7 +141,7 @@ class Affine:
         return scaled.rounded(scaled.center.abs() + scaled.radius + 2 * scaled.reach)
 
     def shifted(self, by: Tensor | float) -> "Affine":
-        """Return each number plus a term that is known exactly."""
+        """Return the form of ``x + by``, where x has the values of this form; `by` has no error."""
         shifted = self._moved(self.center + by, self.remainder)  # the slope stays, so only the net rounds
         return shifted.rounded(shifted.center.abs() + shifted.radius)
 
@@ -274,7 +274,7 @@ class Affine:
         return image.rounded(self.center.abs() + self.radius, 2 * ULPS)
 
     def relu(self) -> "Affine":
-        """Return max(0, x) as a form without slope, whose remainder covers the whole range.
+        """Return max(0, x) as an affine form without slope, whose remainder covers the whole range of max(0, x).
 
         Float32 computes max(0, x) without error, because each value is a copy of x or 0.
         """

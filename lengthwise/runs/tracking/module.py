@@ -19,7 +19,7 @@ class ModuleTracker(Tracker):
 
     @abstractmethod
     def options(self, about: About) -> Mapping[str, Any]:
-        """Return further arguments of the module's `init`, besides project, name and config."""
+        """Return the arguments that the tracker module's `init` gets in addition to project, name and config."""
 
     def log(self, entries: Sequence[Entry]) -> None:
         for step, numbers in entries:

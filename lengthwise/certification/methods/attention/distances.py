@@ -53,7 +53,7 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
 
 
 def names() -> list[str]:
-    """Return the names of the encodings of positions that have bounds."""
+    """Return the names of the position encodings for whose attention scores bounds are known (`SCORES`)."""
     return [encoding.name for encoding in SCORES]
 
 

@@ -62,11 +62,11 @@ class Pairs(NamedTuple):
 class Paths(NamedTuple):
     """The exponentials of a layer's scores along the paths of a machine, for strings that end in each of `pairs`.
 
-    `weights` contains bounds on e^s. Its axes are, in order: pair; head; kind whose mass is bounded; side; kind of the
-    key; distance from the last position. The last entry of the distance's axis is also used for larger distances. T
-    is 1 without an encoding of positions. Side 0 is the mass of the kind, and side 1 is the mass of all other kinds.
-    `counts` is True for the kinds of keys that belong to a mass. The weights of these kinds are upper bounds on e^s,
-    and all other weights are lower bounds.
+    `weights` contains bounds on e^s for scores s. Its axes are, in order: pair; head; kind whose mass is bounded; side;
+    kind of the key; distance from the last position. The last entry of the distance's axis is also used for larger
+    distances. Without an encoding of positions, this axis has length 1. Side 0 is the mass of the kind, and side 1 is
+    the mass of all other kinds. `counts` is True for the kinds of keys that belong to a mass. The weights of these
+    kinds are upper bounds on e^s, and all other weights are lower bounds.
     """
 
     pairs: Pairs
@@ -105,7 +105,9 @@ def paths_of(heads: Heads, pairs: Pairs) -> Paths:
 
 
 def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
-    """Return bounds on the masses of all kinds, for each block of lengths and each pair.
+    """Return bounds on the attention masses of all kinds of positions, for each block of lengths and each pair.
+
+    A pair is the last symbol of a string, and the machine's state after the string.
 
     The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over the string's
     positions is at most 0. Here s is a position's score, and 1[kind counts] is 1 if the set contains the position's

@@ -74,7 +74,7 @@ class Halved(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The part of a layer after its attention weights, from the values of its heads to its result."""
+    """The part of a layer that follows its attention weights: from the values of the heads to the layer's output."""
 
     layer: TransformerLayer
     heads: Heads
@@ -93,7 +93,7 @@ class Head(NamedTuple):
 
 
 def head_of(layer: TransformerLayer, heads: Heads, length: int) -> Head:
-    """Return the part of a layer after its attention weights, for strings of up to `length` symbols."""
+    """Return the part of a layer that follows its attention weights, for strings of up to `length` symbols."""
     return Head(layer, heads, heads.relative_error(length), ratio_bounds(heads))
 
 

@@ -62,7 +62,10 @@ class _Enclosures(NamedTuple):
 
 
 class Search(NamedTuple):
-    """The result of a search: the evidence, or the reason why the search failed, and the number of bounded merges."""
+    """The result of a search for enclosures: the evidence, or else the reason why the search failed.
+
+    `num_merges` is the number of merges for which the search computed bounds.
+    """
 
     evidence: EnclosureEvidence | None
     reason: str

@@ -136,7 +136,10 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """A search for balls around prototypes with one answer each, and for the number of steps that stay inside them."""
+    """A search for balls around prototypes, and for the number of steps after which states are still in their balls.
+
+    Everywhere in a ball, the net gives the answer of the ball's prototype.
+    """
 
     reader = "recurrent"
 
@@ -191,13 +194,16 @@ class Balls:
         self.outputs = outputs
 
     def margin(self, radius: float) -> float:
-        """Return a lower bound on the logit margin in all balls of this radius, from the boxes around the balls."""
+        """Return a lower bound on the logit margin in balls of this radius around all prototypes.
+
+        The bound is computed in the boxes that contain the balls.
+        """
         # A box with this half width contains the ball, so the margin in the box is at most the margin in the ball.
         features = hidden_features(self.readout, Intervals.around(self.points, radius))
         return margin(narrow(self.readout[-1], nn.Linear), features, self.outputs)
 
     def largest(self) -> float:
-        """Return a radius just below the largest radius with a positive logit margin, or 0 without such a radius."""
+        """Return a radius just below the largest radius at which `margin` is positive, or 0 without such a radius."""
         # At radius `high`, every box contains the origin, where at most one answer has the largest logit. So boxes with
         # different answers do not all have a positive margin.
         low, high = 0.0, float(self.points.abs().max())

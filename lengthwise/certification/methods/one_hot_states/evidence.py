@@ -10,9 +10,9 @@ from lengthwise.certification.parts import PositiveCount, describe_lead, refusal
 class StateEvidence(Evidence):
     """All states of a recurrence whose matrices have one-hot columns, and all steps between these states.
 
-    `slack`: the smallest change in the difference of two logits of a column that may change this column in float32;
-    None if blocks have one entry. `logit_margin`: the smallest lead of the right answer's logit over the other logits;
-    None if the task has only one answer.
+    Each column is the softmax of logits. `slack`: the distance by which other logits may approach a column's largest
+    logit while all columns stay one-hot in float32; None if each column has only one entry. `logit_margin`: the
+    smallest lead of the right answer's logit over the other logits; None if the task has only one answer.
     """
 
     requires = Requirement("transducer", {"block-linear-rnn": {"columns": "stochastic", "num_layers": 1}})
