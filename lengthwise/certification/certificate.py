@@ -221,7 +221,7 @@ class Certificate(Part):
 
     @property
     def note(self) -> str:
-        """Return the condition under which the task's answers are right, or an empty text."""
+        """Return the task's note: a condition under which the task's answers are right, or an empty text."""
         return str(self.task.get("note", ""))
 
     def reaches(self, level: Level) -> bool:
@@ -327,7 +327,7 @@ def certificate_file(path: Path) -> Path:
 
 
 def certificate_card(certificate: Certificate) -> str:
-    """Return a card with the claim, and with the counterexample, reason, machine, tests and proof if there are any."""
+    """Return a certificate's HTML card: the claim, and its counterexample, reason, machine, tests and proof, if any."""
     check_kind("certificate", certificate, Certificate, "a Certificate")
     task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
     pairs = [("task", task), ("model", model)]

@@ -795,7 +795,7 @@ class Form(NamedTuple):
         return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
     def plus(self, other: "Form", sign: int = 1) -> "Form":
-        """Return bounds on the sum, float32 rounding included.
+        """Return bounds on x + sign y, for x in this form and y in `other`, float32 rounding included.
 
         The rounded sum fl(x + y) is off by at most u |x + y| <= u (|x| + |y|) with u = 2^-24.
         """
@@ -805,7 +805,7 @@ class Form(NamedTuple):
         return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
-        """Return bounds on the product. The rounded product fl(x y) is off by at most u |x| |y| with u = 2^-24.
+        """Return bounds on fl(x y), for x in this form and y in `other`: it is off by at most u |x| |y| with u = 2^-24.
 
         Let x = c + s + e, with its center c, a combination s of its slopes, and |e| <= rest. Let y = c' + s' + e' in
         the same way. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e and (s + e)(s' + e'). With
@@ -833,7 +833,7 @@ class Form(NamedTuple):
         return self.each(lambda a: a.sum(axis, keepdims=True)).rounded(size, self.center.shape[axis] + 1)
 
     def monotone(self, f: Callable[[Array], Array]) -> "Form":
-        """Return the image of an elementwise function that rises everywhere or falls everywhere.
+        """Return the image of this form under an elementwise function that rises everywhere or falls everywhere.
 
         The extremes are at the ends. If the radius is not finite, float32 may have computed inf - inf, which is NaN. So
         both ends of the image are then NaN.
@@ -843,13 +843,13 @@ class Form(NamedTuple):
         return between(images.min(0), images.max(0)).rounded(np.abs(images).max(0), FUNCTION)
 
     def smooth(self, f: Callable[[Array], Array], curvature: Any) -> "Form":
-        """Return the image of an elementwise function with |f''| <= curvature on the set.
+        """Return a form that contains f(x) for all x in this form, for an elementwise f with |f''| <= curvature there.
 
-        The set is an interval of length 2 radius. f is evaluated at 17 points, h = radius / 8 apart. Between two
-        neighboring points, f differs from its secant by at most curvature h^2 / 8 = curvature radius^2 / 512. This also
-        holds for f(x) - chord x, with any slope `chord`, since subtracting a line does not change the difference. So
-        f(x) - chord x leaves the range of its values at the points by at most this bound. The form is chord x plus the
-        middle of the range. Its rest contains chord e, half of the range, and the bound.
+        Each number of x lies in an interval of length 2 radius. f is evaluated at 17 of its points, h = radius / 8
+        apart. Between two neighboring points, f differs from its secant by at most curvature h^2 / 8 = curvature
+        radius^2 / 512. This also holds for f(x) - chord x, with any slope `chord`, since subtracting a line does not
+        change the difference. So f(x) - chord x leaves the range of its values at the points by at most this bound.
+        The form is chord x plus the middle of the range. Its rest contains chord e, half of the range, and the bound.
         """
         radius = self.radius
         points = self.center + radius * GRID.reshape(-1, *[1] * radius.ndim)

@@ -80,7 +80,7 @@ class Claim(NamedTuple):
 def common_machine(
     nets: Nets, names: RegularTask, seed: int, budget: StepBudget | None = None
 ) -> tuple[Claim, tuple[str, ...] | None]:
-    """Return a claim that one machine describes both nets, and a string that refutes the claim, or None.
+    """Return a claim that one machine describes both nets; also return a string that refutes this claim, or None.
 
     `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
     ``extracted`` or above. The level of the claim is the lower of both nets' levels. If the budget ends, the claim has

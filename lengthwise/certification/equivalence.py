@@ -18,7 +18,7 @@ from lengthwise.conventions import IGNORE
 def machine_from_json(
     content: TreeMachineFields | TransducerFields | GridMachineFields,
 ) -> TreeMachine | Transducer | GridMachine:
-    """Return the machine in JSON fields: a tree machine if they name leaves, a grid machine if cells, or a transducer.
+    """Return the machine in JSON fields: a tree machine with `leaves`, a grid machine with `cells`, else a transducer.
 
     Raises:
         ValueError: the table has no rows, or a row of a wrong length. Or the table of a tree machine has more than

@@ -35,10 +35,9 @@ class Gate:
     """One function inside a recurrent cell, and the settings with which the cell's output shows the function's result.
 
     `index` is the number of the gate that the function's argument enters (see `GATES`); None if the argument is the
-    cell's state.
-    `biases` maps the numbers of other gates to their biases. `state` is the state before the step. If `is_cell_state`
-    is True, the result is the cell state of an LSTM, not its output. `factor` is the number that a reset gate
-    multiplies before a tanh, or None.
+    cell's state. `biases` maps the numbers of other gates to their biases. `state` is the state before the step. If
+    `is_cell_state` is True, the result is the cell state of an LSTM, not its output. `factor` is the number that a
+    reset gate multiplies before a tanh, or None.
     """
 
     function: Literal["sigmoid", "tanh"]

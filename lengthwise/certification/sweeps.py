@@ -60,7 +60,7 @@ def error(got: Tensor, exact: Array, size: Array) -> float:
 
 
 def difference(got: Tensor, exact: Tensor) -> float:
-    """Return the largest absolute error of `got`, for kernels that must be exact; `LARGEST` for NaN or infinity."""
+    """Return the largest distance of `got` from `exact`, for kernels that must be exact; `LARGEST` if not finite."""
     return float((got - exact).abs().nan_to_num(LARGEST, LARGEST).max())
 
 
@@ -100,7 +100,10 @@ class Products(NamedTuple):
         return (self.vectors.shape[1] + 2) / 2
 
     def scaled(self, largest: float) -> "Products":
-        """Return the products times a power of two that brings all sizes to at most `largest`; no digits change."""
+        """Return the products for vectors and biases times a power of two that brings all sizes to at most `largest`.
+
+        The multiplication by a power of two does not change the digits of a number.
+        """
         factor = 2.0 ** math.floor(math.log2(largest / self.sizes.max()))
         return Products(self.vectors * factor, self.rows, self.bias * factor, self.sums * factor, self.sizes * factor)
 

@@ -259,7 +259,7 @@ def traced_strings(
 
 
 def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
-    """Check that every state of the model is in the class that the extracted machine predicts.
+    """Check that every state of the model along the strings is in the class that the extracted machine predicts.
 
     Return the counts of states for each length that has traces.
 

@@ -150,7 +150,9 @@ def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> Regu
 
 
 def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
-    """Return the number of symbols (None if no id is rejected) and of answers, by reading strings of one symbol.
+    """Return a net's number of symbols and number of answers, after the net has read strings of one symbol.
+
+    The number of symbols is None if the net rejects no id below `MAX_PROBED`.
 
     Raises:
         ValueError: the weights are not on the CPU, or the net does not read symbol 0.

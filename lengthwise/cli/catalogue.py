@@ -66,7 +66,7 @@ def show(
 
 
 def read_index(name: str = "") -> "FamilyIndex":
-    """Return descriptions of all members.
+    """Return descriptions of all tasks, models and other members of the registries.
 
     The descriptions are stored with the package. But if files of the user register further members, the descriptions
     are read from the registries, and only the member `name` gets paragraphs.

@@ -94,7 +94,7 @@ def list_lines(index: FamilyIndex, family: str | None, width: int | None) -> lis
 
 
 def family_lines(members: Mapping[str, Member], width: int | None) -> list[str]:
-    """Return a line for each member of a family: its name and its summary, cut at `width` unless this is None."""
+    """Return a line with name and summary for each member of a family; lines are cut at `width` unless it is None."""
     indent = max(map(len, members)) + 2
     lines = [f"{name:{indent}}{member.summary}" for name, member in members.items()]
     return [line if width is None else textwrap.shorten(line, width, placeholder=" ...") for line in lines]

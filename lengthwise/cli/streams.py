@@ -89,7 +89,7 @@ def _is_open(descriptor: int) -> bool:
 
 
 def say(message: str, code: int) -> int:
-    """Write each line of a message to standard error, and return the exit code."""
+    """Write each line of a message to standard error, and return `code`, which is the exit code of the command."""
     with suppress(OSError):  # without a reader, the exit code still tells what happened
         # Further lines are indented. Otherwise, a line break in a name could begin a line that looks like our own
         # sentence.

@@ -48,7 +48,7 @@ class Until:
     ] = None
 
     def budget_seconds(self) -> float:
-        """Return the budget, or `BUDGET` if none is given; a budget without a goal raises a ValueError."""
+        """Return the given budget in CPU seconds, or else `BUDGET`; a budget without a goal raises a ValueError."""
         from lengthwise.runs.goal import BUDGET
 
         if self.budget is not None and self.until is None:

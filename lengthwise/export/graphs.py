@@ -41,7 +41,10 @@ class Graph(NamedTuple):
 
 
 def default_form(model: SequenceModel) -> Form:
-    """Return "step", which needs the fewest operators, if the model can run step by step, or else "strings"."""
+    """Return "step" if the model can run step by step, because graphs of one step need the fewest operators.
+
+    For all other models, return "strings".
+    """
     return "step" if isinstance(model, RecurrentModel) else "strings"
 
 

@@ -116,7 +116,7 @@ class Traces(ABC):
         """Compare the classes of the model's states along the strings with the classes that the machine predicts."""
 
     def answers(self) -> Int64[Tensor, " B"] | None:
-        """Return the model's final answers if the traces contain them, which saves running the model; else None."""
+        """Return the model's final answers if the traces contain them, so that the model need not run; else None."""
         return None
 
 

@@ -56,7 +56,7 @@ def _with_distinct_names(runs: Sequence[dict[str, Any]], paths: Sequence[Path]) 
 
 
 def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) -> str:
-    """Return the page about some runs (`run_contents`)."""
+    """Return the HTML text of a page about models; `runs` has one result of `run_contents` for each model."""
     style, script = part("style.css"), "\n".join(part(name) for name in (*COMPUTING, *SHOWING))
     script = f'"use strict";\n{script}'
     made_by = versions()

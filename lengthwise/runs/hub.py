@@ -53,7 +53,7 @@ def is_hub_folder(path: Path) -> bool:
 
 
 def is_of_library(path: Path) -> bool:
-    """Return whether the configuration in a folder names this library, as `save_hub` writes it."""
+    """Return whether the configuration in a folder names this library, as each configuration from `save_hub` does."""
     try:
         content = json.loads(read_file(path / CONFIG))
     except (OSError, ValueError, RecursionError):

@@ -123,7 +123,7 @@ class RunResult(FrozenRecord):
 
 
 def result_card(result: RunResult) -> str:
-    """Return a card with task, model, accuracies and their chart, level of the certificate, and cost."""
+    """Return an HTML card about a run: task, model, accuracies and their chart, certificate's level, and cost."""
     spec, training = result.spec, result.training
     dense, long = result.dense.balanced(), result.long.balanced()
     title = f"{spec['task']['name']}, {spec['model']['name']}, seed {spec['seed']}"

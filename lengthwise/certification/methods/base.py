@@ -132,5 +132,5 @@ def foreign_extraction(problem: str) -> ValueError:
 
 
 def finite_or_none(number: float) -> float | None:
-    """Return a margin, or None if it is not finite: nothing was compared, or the bounds overflow."""
+    """Return a logit margin or slack; None if it is not finite, since nothing was compared or the bounds overflow."""
     return number if math.isfinite(number) else None

@@ -78,7 +78,7 @@ def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
 
 @torch.no_grad()
 def all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-    """Return the states at all positions of strings in one tensor."""
+    """Return one tensor with the model's states at all positions of the strings."""
     first, length = model.initial_state(len(strings)), strings.shape[1]
     states, start = first.new_empty(len(strings), length, first.shape[1]), 0
     for part in model.states(strings):

@@ -158,7 +158,10 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
 
 
 def values_of(pieces: Intervals) -> Values:
-    """Enclose the M pieces (boxes) of values of each kind and head by one box along their principal directions."""
+    """Enclose the M pieces (boxes) of values of each kind of position and each head by one box.
+
+    The sides of this box are along the principal directions of the pieces' centers.
+    """
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle

@@ -23,7 +23,7 @@ MAX_ENUMERATED = 5_000
 
 @torch.no_grad()
 def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence | None:
-    """Bound all merges in the machine's table; return None if rounding may change a code or an answer.
+    """Bound all merges in the machine's table, and return the evidence; None if rounding may change a code or answer.
 
     Each state is a leaf, or equals a code bit for bit. So there are finitely many merges, and the table contains all of
     them. Suppose that each merged state is closer to the code of its class than to any other code, by more than
