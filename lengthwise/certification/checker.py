@@ -805,7 +805,9 @@ class Form(NamedTuple):
         return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
-        """Return bounds on fl(x y), for x in this form and y in `other`: it is off by at most u |x| |y| with u = 2^-24.
+        """Return bounds on the float32 product of x in this form and y in `other`.
+
+        The rounded product fl(x y) is off by at most u |x| |y| with u = 2^-24.
 
         Let x = c + s + e, with its center c, a combination s of its slopes, and |e| <= rest. Let y = c' + s' + e' in
         the same way. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e and (s + e)(s' + e'). With
@@ -1137,7 +1139,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
 
 def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) -> Array:
-    """Return the classes in which supervised strings end; demand that the machine answers these strings correctly."""
+    """Return the classes in which strings with a right answer end; demand that the machine gives these answers."""
     # Answers depend only on the class and the state in which a string ends, so the pairs represent all strings.
     pairs = {(klass, task.outputs[state]) for klass, state in ends}
     supervised = [(klass, answer) for klass, answer in pairs if answer != IGNORE]
@@ -1361,9 +1363,9 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
 def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
     """Return W x + b for columns x; reject the proof if float32 could round the result.
 
-    All entries are multiples of powers of two, so all products and partial sums are multiples of 2^-digits. In any
-    order of summation, their sizes are at most |W| |x| + |b|. Float32 represents up to 2^24 multiples of 2^-digits
-    exactly. So does float64, in which the result is computed here.
+    All entries are multiples of powers of two. So, for some whole number `digits`, all products and partial sums are
+    multiples of 2^-digits. In any order of summation, their sizes are at most |W| |x| + |b|. Float32 represents up to
+    2^24 multiples of 2^-digits exactly. So does float64, in which the result is computed here.
     """
     matrix = weights[f"{name}.weight"].astype(np.float64)
     shift = weights[f"{name}.bias"].astype(np.float64)[:, None]
@@ -1464,10 +1466,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return a limit on how many numbers an array of bounds on the read-out has for one state: its width squared.
-
-    The width is the largest of the widths in the read-out (`readout_widths`).
-    """
+    """Return the square of the read-out's largest width, which limits how many numbers the bounds on one state need."""
     widest = max(readout_widths(net))
     return widest * widest
 
@@ -1969,7 +1968,7 @@ class LayerBounds(NamedTuple):
     exists: Array
 
     def up_to(self, block: int) -> tuple[Array, Array, Array]:
-        """Return bounds on masses for all lengths up to the end of a block, and the kinds of the last positions.
+        """Return bounds on attention masses for all lengths up to the end of a block, and the kinds of last positions.
 
         If no string ends in a pair, the pair gets the bounds of another pair. The bounds of a pair without strings are
         never used, because no path has positions of its kind.
@@ -2405,8 +2404,8 @@ def attention_error(heads: Heads, length: int) -> float:
     far). When the largest score grows, the kernel multiplies the sums so far by an exponential, called a factor. The
     errors of numerator and denominator are bounded separately:
 
-    - The exponents of e_i and of the factors that multiply it are differences of scores. For scores of size S, they add
-      up to at most 2 S. Each difference rounds once.
+    - The exponents of e_i and of the factors that multiply it are differences of scores. For scores of size S, the
+      sizes of these differences add up to at most 2 S. Each difference rounds once.
     - e_i and each factor have the error of an exponential, and are multiplied once.
     - A sum of t terms rounds at most t + 1 times in any order. The quotient, and the products with v, round less than
       eight times.
@@ -2489,7 +2488,7 @@ def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Fo
 
 
 def by_inputs(sides: Array) -> Array:
-    """Return sides [N, H, K, E, S] as the slopes of H K S inputs. Each input changes the E numbers of its head."""
+    """Return enclosures' sides [N, H, K, E, S] as slopes of H K S inputs; each changes the E numbers of its head."""
     count, num_heads, size, head_dim, num_sides = sides.shape
     slope = np.zeros((num_heads, size, num_sides, count, num_heads, head_dim))
     for head in range(num_heads):

@@ -24,13 +24,13 @@ from lengthwise.validation import truncate, type_in_words
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
     """Check a certificate's claims again on the model itself, and return a sentence for each claim.
 
-    The certificate states which claims are checked and by which method. It also states the radius of the extraction:
-    states closer than this radius form one class. Its level must not be ``refuted``. The model answers all short
-    strings again, and some strings of about 40 and 500 symbols. If the certificate has an extracted machine, a machine
-    is extracted again with the same radius, and compared with the task for every length. If the certificate has
-    evidence, the proof is also found again, and the sentence contains the numbers of the new proof. States along long
-    strings are not compared with the machine's classes again. The proved length in the file must not exceed the length
-    of the new proof. No other number in the file is compared.
+    The certificate states which claims are checked and by which method. It also states the radius of the extraction: a
+    state joins a class only within this radius of the class's prototype. The certificate's level must not be
+    ``refuted``. The model answers all short strings again, and some strings of about 40 and 500 symbols. If the
+    certificate has an extracted machine, a machine is extracted again with the same radius, and compared with the task
+    for every length. If the certificate has evidence, the proof is also found again, and the sentence contains the
+    numbers of the new proof. States along long strings are not compared with the machine's classes again. The proved
+    length in the file must not exceed the length of the new proof. No other number in the file is compared.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.

@@ -76,9 +76,9 @@ def _report(num_threads: int, uses_onednn: bool) -> Kernels:
 
 @torch.no_grad()
 def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
-    """Return the largest error of the torch function called `name`, with torch's current settings.
+    """Measure the errors of the kernel called `name` with torch's current settings, and return the worst error.
 
-    Errors are compared by their ratios to the errors that proofs assume.
+    The worst error has the largest ratio to the error that proofs assume.
     """
     worst = max(measurements()[name](dtype), key=attrgetter("ratio"))
     return MeasuredKernel(
@@ -87,7 +87,7 @@ def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
 
 
 def measurements() -> dict[str, Measurement]:
-    """Return, for each name of a torch function, the function that measures its errors."""
+    """Return, by the name of a kernel, a function that measures the errors of this kernel."""
     by_name: dict[str, Measurement] = {
         # Most ranges end where the result no longer changes, or where it overflows. Logarithms and rsqrt are measured
         # from e^-60 to e^60.

@@ -41,7 +41,7 @@ class MeasuredError(NamedTuple):
 
 
 def generator() -> np.random.Generator:
-    """Return a generator that draws the same numbers every time."""
+    """Return a random generator with a fixed seed, which draws the same numbers in every sweep."""
     return np.random.default_rng(0)
 
 

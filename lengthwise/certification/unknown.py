@@ -114,7 +114,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
 
 
 def check_num_names(argument: str, noun: str, size: int | None, names: Sequence[str]) -> None:
-    """Raise a ValueError unless there are `size` names, one for each symbol or answer; None allows any number."""
+    """Raise a ValueError unless there are `size` names, one for each symbol or answer; size None allows any number."""
     if size not in (None, len(names)):
         raise ValueError(
             f"{argument}: expected {size:,} names, one for each {noun}, got {len(names):,}; name all {argument}"

@@ -69,7 +69,7 @@ def read_index(name: str = "") -> "FamilyIndex":
     """Return descriptions of all tasks, models and other members of the registries.
 
     The descriptions are stored with the package. But if files of the user register further members, the descriptions
-    are read from the registries, and only the member `name` gets paragraphs.
+    are read from the registries, and only the member `name` is described in full.
     """
     if extensions():
         from lengthwise.cli.members import FAMILIES, describe_members

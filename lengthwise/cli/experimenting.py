@@ -29,7 +29,10 @@ def demo(
     workers: Workers = 3,
     scale: Annotated[str, Parameter(help="small (the real experiment) or smoke (seconds).")] = "small",
 ) -> int:
-    """Train nets on six tasks at lengths up to 40 until the nets are proved right, then measure them up to 100,000."""
+    """Train nets on six tasks until the nets are proved right, and then measure the nets up to length 100,000.
+
+    The nets are trained at lengths up to 40.
+    """
     from lengthwise.cli.progress import run_all
     from lengthwise.cli.reporting import report
     from lengthwise.experiment import EXPERIMENTS, parse_scale

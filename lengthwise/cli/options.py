@@ -32,7 +32,7 @@ whole_number, count = _converter(0), _converter(1)
 
 
 def folder(kind: Any, tokens: Sequence[Any]) -> Path:
-    """Parse a folder, and reject an empty name, which an unset shell variable would cause."""
+    """Parse the path of a folder, and reject an empty path, which an unset shell variable would cause."""
     name, text = _named(tokens)
     if not text:
         raise ValueError(f"{name}: expected a folder, got an empty name; write . for the current folder")

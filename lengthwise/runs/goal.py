@@ -65,10 +65,10 @@ class Attempt(FrozenRecord):
 class Goal(FrozenRecord, allow_inf_nan=False):
     """The level that a run should reach, by repeated attempts; no attempt begins after `budget` CPU seconds.
 
-    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task. For any other `level`, the net is then
-    certified. The CPU seconds include training and certificates of all processes that worked on the run. Each entry of
-    `models` changes the model's settings for one attempt; after the last entry, the first is used again. Each attempt
-    has its own seed, and does not depend on time.
+    An attempt that ends with a low loss (`PaceRecipe`) reaches level ``solved``. If the goal is another `level`, the
+    net of such an attempt is then certified. The CPU seconds include training and certificates of all processes that
+    worked on the run. Each entry of `models` changes the model's settings for one attempt; after the last entry, the
+    first is used again. Each attempt has its own seed, and does not depend on time.
     """
 
     level: GoalLevel

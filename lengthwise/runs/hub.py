@@ -46,7 +46,7 @@ class HubConfig(FrozenRecord):
 
 
 def is_hub_folder(path: Path) -> bool:
-    """Return whether a folder has the files of `save_hub`, or only its configuration (after an interruption)."""
+    """Return whether a folder has the files that `save_hub` writes, or only the first of them, the configuration."""
     # Without weights, a folder counts only if this library wrote the configuration, because other libraries use the
     # same file name.
     return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))

@@ -60,9 +60,10 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield strings that distinguish the task's machine from all other machines that do not have more states.
+    """Yield the strings of the W-method (`conformance_strings`) that have at most ``board.max_length`` symbols.
 
-    The function `conformance_strings` returns these strings.
+    If no limit leaves out strings, every machine that has at most as many states as the task's machine, and gives
+    other answers, errs on one of the strings.
     """
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):

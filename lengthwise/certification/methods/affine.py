@@ -24,9 +24,9 @@ ROUNDING = 0.501 * UNIT
 
 
 class Inputs:
-    """A counter of the inputs of one computation: unknown numbers in [-1, 1], which the source calls noise symbols.
+    """A counter of the inputs of one computation, which gives the next index to each new input.
 
-    A new input gets the next index, so no two inputs are confused.
+    An input is an unknown number in [-1, 1], called a noise symbol in affine arithmetic.
     """
 
     def __init__(self, count: int) -> None:

@@ -107,7 +107,8 @@ def paths_of(heads: Heads, pairs: Pairs) -> Paths:
 def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
     """Return bounds on the attention masses of all kinds of positions, for each block of lengths and each pair.
 
-    A pair is the last symbol of a string, and the machine's state after the string.
+    The mass of a kind is the sum of a head's attention weights over the positions of this kind. A pair is the last
+    symbol of a string, and the machine's state after the string.
 
     The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over the string's
     positions is at most 0. Here s is a position's score, and 1[kind counts] is 1 if the set contains the position's

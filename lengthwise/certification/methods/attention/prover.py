@@ -60,10 +60,10 @@ class AttentionProver(Prover):
     positions. If a score depends only on two symbols and their distance, a longest path gives the largest mass over all
     strings of a regular language (`masses`). Now consider all strings that end with the same symbol in the same state.
     One box contains their masses, and one box contains the first layer's results for them. In a later layer, the pair
-    of symbol and state replaces the symbol. A position's pair determines its value in this layer up to the width of a
-    box, which contains the layer before's results for this pair. Likewise, the pairs of two positions and their
-    distance determine the score between them. The boxes of the last layer's masses are halved, into at most
-    `MAX_PIECES` pieces, until the right answer has the largest logit in each piece.
+    of symbol and state replaces the symbol. The previous layer's box for a position's pair bounds the value of this
+    position. The boxes for the pairs of two positions, and the distance of the positions, bound the score between them.
+    The boxes of the last layer's masses are halved, into at most `MAX_PIECES` pieces, until the right answer has the
+    largest logit in each piece.
 
     Source: ours.
     """

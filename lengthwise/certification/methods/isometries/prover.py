@@ -41,8 +41,8 @@ class Drift(NamedTuple):
     """The amounts by which steps move states of norm `size` away from their prototypes.
 
     `error`: the largest distance from the next prototype to the image of a prototype under a rounded matrix.
-    `rounding`: the rounding of a product, relative to the norms of its factors. `growth`: the largest factor by which a
-    step enlarges a distance.
+    `rounding`: the rounding error of a product, relative to the norms of its factors. `growth`: the largest factor by
+    which a step enlarges a distance.
 
     Example:
         >>> drift = Drift(error=1e-6, rounding=1e-7, growth=1.0, size=1.0)
