@@ -51,9 +51,9 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        length, or ``bounded`` up to a length. If no machine describes the model, provers that need no reader are tried.
        They follow the task's own machine.
 
-    Tasks over two strings (`GridTask`) have a rule instead of a transducer. They are tested on 200 pairs of strings at
-    each of three lengths: 10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the
-    reason. `seed` is the seed of the drawn strings.
+    Tasks over two strings (`GridTask`) have a rule instead of a transducer. Their models are tested on 200 pairs of
+    strings at each of three lengths: 10, 40 and 160 letters. If a step fails, the certificate has a lower level and
+    contains the reason. `seed` is the seed of the drawn strings.
 
     Raises:
         ValueError: the task has no finite reference machine (`MachineTask`), or the model and the task have different

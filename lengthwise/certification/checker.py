@@ -931,7 +931,7 @@ class Form(NamedTuple):
         return Form(self.center, np.concatenate([self.padded(start), own]), np.zeros_like(self.rest))
 
     def padded(self, count: int) -> Array:
-        """Return the slope, padded with zeros to `count` inputs."""
+        """Return this form's slope, padded with zeros to `count` inputs."""
         if count <= len(self.slope):
             return self.slope
         return np.concatenate([self.slope, np.zeros((count - len(self.slope), *self.center.shape))])
@@ -2317,10 +2317,10 @@ class Regions(NamedTuple):
         return Regions(*(array[index] for array in self))
 
     def in_halves(self, heads: Heads) -> "Regions":
-        """Return both halves of each region.
+        """Return both halves of each region, whose longest side is halved.
 
-        A side belongs to a head and a kind of position. The lengths of sides are weighted by the spread of their head's
-        values, and the longest side is halved.
+        A side belongs to a head and a kind of position. Before sides are compared, the length of each side is
+        multiplied by the spread of the head's values.
         """
         spread = np.linalg.norm(np.ptp(heads.center, axis=0), axis=-1)
         sides = self.high - self.low

@@ -75,7 +75,7 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
 
 
 def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
-    """Prove a certificate's claim again; return the prover and the extraction that the proof follows.
+    """Prove a certificate's claim again; return the prover, and the extraction with which the proof was found.
 
     The prover's `sets` contain what the proof needs: sets of states, or bounds on attention.
 

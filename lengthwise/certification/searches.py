@@ -60,7 +60,9 @@ def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -
 
 
 def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade the answers in batches, and count right answers up to and including the first batch with an error.
+    """Grade a model's answers to the tested strings in batches, and count the right answers.
+
+    The first batch with a wrong answer is the last batch; its answers are also counted.
 
     If no reader can trace the model's states, the model answers only some of the longest strings (`TracedStrings`).
     """

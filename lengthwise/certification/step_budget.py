@@ -10,7 +10,7 @@ from lengthwise.validation import check_function
 
 
 class BudgetSpent(Exception):
-    """The budget of a search ended before a step; the message names the step."""
+    """An error: the budget of a search ended before a step. The message names the step."""
 
 
 @dataclass(frozen=True)

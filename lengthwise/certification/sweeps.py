@@ -100,9 +100,9 @@ class Products(NamedTuple):
         return (self.vectors.shape[1] + 2) / 2
 
     def scaled(self, largest: float) -> "Products":
-        """Return the products for vectors and biases times a power of two that brings all sizes to at most `largest`.
+        """Return the products of the same rows with scaled vectors and biases, so that no size exceeds `largest`.
 
-        The multiplication by a power of two does not change the digits of a number.
+        The vectors and biases are multiplied by a power of two, which does not change their digits.
         """
         factor = 2.0 ** math.floor(math.log2(largest / self.sizes.max()))
         return Products(self.vectors * factor, self.rows, self.bias * factor, self.sums * factor, self.sizes * factor)

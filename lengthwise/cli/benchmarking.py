@@ -127,7 +127,7 @@ class _Request(NamedTuple):
     command: str
 
     def experiment(self, entrants: "Sequence[Entrant]") -> "Experiment":
-        """Return the benchmark's experiment on `entrants`, or else on our models, with only the requested cells."""
+        """Return the benchmark's experiment on `entrants` or, by default, our models, with only the requested cells."""
         return self.benchmark.make(entrants or self.benchmark.entrants, self.scale).select(self.rows, self.columns)
 
     def records(self) -> "tuple[Path, list[RunResult]]":

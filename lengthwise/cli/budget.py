@@ -48,14 +48,14 @@ class Budget:
         self._begun: set[str] = set()
 
     def ignore(self, run_ids: Iterable[str]) -> None:
-        """Do not count the CPU seconds that these runs took before this command; call this before the runs begin."""
+        """Exclude the CPU seconds that these runs have taken so far; call this method before the runs begin."""
         for run_id in run_ids:
             # A run that is in two sweeps keeps its first number, because this command may have trained it in the first
             # sweep.
             self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:
-        """Charge to the budget the CPU seconds of the run whose progress this is; the run has begun or is done."""
+        """Note that a run has begun or is done, as `progress` reports; its CPU seconds then count in the budget."""
         self._begun.add(progress.run_id)
         if progress.phase == "done":
             self._ended[progress.run_id] = self._recorded(progress.run_id)

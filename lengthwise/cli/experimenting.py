@@ -238,7 +238,7 @@ def _run_shard(
 
 
 def outcome_tables(experiment: "Experiment", outcomes: "list[Outcome]") -> "dict[str, Table]":
-    """Return the tables of an experiment by title.
+    """Return the tables of an experiment in a dictionary, by the titles of the tables.
 
     An experiment that is a matrix (`is_matrix`) has one table for each part, and other experiments have one table.
     """

@@ -30,7 +30,7 @@ class Line(NamedTuple):
     hang: int | None = None
 
     def wrapped(self, width: int) -> list[str]:
-        """Return the text in lines of at most `width` characters, except longer words; one line if `hang` is None."""
+        """Return the text as lines of at most `width` characters (more for a long word); one line if `hang` is None."""
         if self.hang is None:
             return [self.text]
         indent = " " * self.hang
@@ -73,7 +73,7 @@ def stored_index() -> FamilyIndex:
 
 
 def listed_families(index: FamilyIndex, family: str | None) -> FamilyIndex:
-    """Return the members of one family, or of all families that are listed.
+    """Return the members of one family, such as tasks, or of all families except the settings of training.
 
     Raises:
         ValueError: the family is unknown.
@@ -86,7 +86,10 @@ def listed_families(index: FamilyIndex, family: str | None) -> FamilyIndex:
 
 
 def list_lines(index: FamilyIndex, family: str | None, width: int | None) -> list[str]:
-    """Return the lines of one family, or of all families with their headings; errors are as in `listed_families`."""
+    """Return lines that list the members of a family, or of all families below headings.
+
+    Errors are as in `listed_families`.
+    """
     families = listed_families(index, family)
     if family is not None:
         return family_lines(families[family], width)

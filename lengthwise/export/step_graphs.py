@@ -188,7 +188,7 @@ def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> 
 
 
 def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Value]:
-    """Return the next state of a net from `wrap`: first the layers' cells, if it is an LSTM, then their outputs."""
+    """Return the next state of a net from `wrap`: the outputs of all layers; in an LSTM, all cell states come first."""
     core = model.core
     size = model.config.hidden_size
     layers = model.config.num_layers

@@ -220,7 +220,7 @@ def decimal(number: float) -> str:
 
 
 def proof_facts(facts: dict[str, str], stored: StoredModel, enclosures: Enclosures) -> dict[str, Any]:
-    """Return the content of `proof.json`: task, model and their names, both machines, first state, and all boxes."""
+    """Return the content of `proof.json`: task, model, symbols, classes, both machines, first state, and all boxes."""
     assert isinstance(stored.task, MachineTask)
     assert isinstance(stored.task.reference, Transducer), "no other task has a proof by intervals"
     assert isinstance(stored.model, RecurrentModel)

@@ -203,7 +203,7 @@ def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"
 
 @torch.no_grad()
 def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Trees]) -> TraceCount:
-    """Compare two classes of each merged node of a model's trees: one from its state, one from the extracted table.
+    """Compare two classes of each merged node of a model's trees: from the node's state, and from the extracted table.
 
     The class of a state is the class of the nearest prototype that gives the same answer (`Extraction.classes_of`).
     This class depends only on the state and the model. The table gives the class of a node from the classes of the

@@ -31,7 +31,7 @@ def has_output(label: str) -> bool:
 
 
 def ends_like_certainty(label: str) -> bool:
-    """Return whether a label ends in ``:0`` or ``:1``; this is a probability only if all labels end in this way."""
+    """Return whether a label ends in ``:0`` or ``:1``, which are probabilities only if all labels end like this."""
     return re.search(r":\s*[01]\s*$", label) is not None
 
 

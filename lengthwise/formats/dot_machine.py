@@ -173,7 +173,7 @@ class _Drawing(NamedTuple):
         return self.states if not declared or (are_others_drawn and accepting.issuperset(declared)) else declared
 
     def initial_of_openfst(self) -> str | None:
-        """Return the initial state in a drawing of ``fstdraw``, or None.
+        """Return the initial state in a drawing of ``fstdraw``, or None if the graph does not mark it in this way.
 
         The initial state is the only bold state of a graph named FST, or of a graph whose other states are solid.
         """

@@ -27,7 +27,7 @@ class JavaScript(Format):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return a module that contains the machine and its functions."""
+        """Return a JavaScript module that contains the machine and the functions that run it."""
         return JavaScript.write_annotated(machine, notes_on(machine))
 
     @classmethod

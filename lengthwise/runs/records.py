@@ -43,7 +43,7 @@ _Record = TypeVar("_Record", RunResult, DivergedRun)
 def shipped_docs() -> Path:
     """Return the folder of pages and records that the package comes with.
 
-    In a checkout this is its `docs`; a wheel has a copy below the package (``pyproject.toml``).
+    In a checkout, this is the folder `docs`; a wheel has a copy below the package (``pyproject.toml``).
     """
     package = Path(str(files("lengthwise")))
     checkout = package.parent / "docs"

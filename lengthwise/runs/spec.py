@@ -86,7 +86,7 @@ class RunSpec(NamedTuple):
         return model
 
     def outline(self) -> SequenceModel:
-        """Return the model with the shapes of its weights but without values, because drawing values takes longer."""
+        """Return the model with shapes of weights but without values, because drawing random values takes longer."""
         return outline(self.model_name, self.model_config, self.task)
 
     def attempt(self, number: int) -> "RunSpec":

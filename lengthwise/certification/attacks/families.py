@@ -62,8 +62,8 @@ def runs(board: Board) -> Iterator[Batch]:
 def w_method(board: Board) -> Iterator[Batch]:
     """Yield the strings of the W-method (`conformance_strings`) that have at most ``board.max_length`` symbols.
 
-    If no limit leaves out strings, every machine that has at most as many states as the task's machine, and gives
-    other answers, errs on one of the strings.
+    Consider a machine that has at most as many states as the task's machine, but gives other answers. Under the
+    conditions that `conformance_strings` states, such a machine errs on one of the strings.
     """
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):

@@ -53,8 +53,8 @@ class SweepFile(NamedTuple):
 def sweep_file(root: Path) -> Iterator[SweepFile]:
     """Yield the file of a new sweep below `root`, and remove it at the end, however the sweep ends.
 
-    The process holds the file's lock. If nobody holds the lock of an older file, its process was killed, and the file
-    is removed.
+    This process holds the file's lock. If nobody holds the lock of an older file, the process of the older file was
+    killed, and the older file is removed.
     """
     # Only this machine's files are tried, because locks of other machines may not be visible here.
     for left in root.glob(f".sweep-{escape(HOST)}-{'?' * NUM_HEX}"):

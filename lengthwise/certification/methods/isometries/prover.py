@@ -138,7 +138,7 @@ def longest(drift: Drift, radius: float) -> int:
 class IsometryProver(Prover):
     """A search for balls around prototypes, and for the number of steps after which states are still in their balls.
 
-    Everywhere in a ball, the net gives the answer of the ball's prototype.
+    If a prototype has an answer, the net must give this answer everywhere in the prototype's ball.
     """
 
     reader = "recurrent"
