@@ -795,7 +795,7 @@ class Form(NamedTuple):
         return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
     def plus(self, other: "Form", sign: int = 1) -> "Form":
-        """Return bounds on x + sign y, for x in this form and y in `other`, float32 rounding included.
+        """Return bounds on x + y (x - y if `sign` is -1) for x in this form and y in `other`, rounding included.
 
         The rounded sum fl(x + y) is off by at most u |x + y| <= u (|x| + |y|) with u = 2^-24.
         """

@@ -197,9 +197,9 @@ class Affine:
         max_curvature: Callable[[Tensor, Tensor], Tensor],
         bend: Callable[[Tensor, Tensor], Tensor | float],
     ) -> "Affine":
-        """Return the form of f(x), where x has the values of this form, given the derivative f' and two facts on f''.
+        """Return the form of f(x), where x has the values of this form, given f' and two facts about f''.
 
-        The function f is applied to each number.
+        The function f is applied to each number, and f' is its derivative.
 
         `max_curvature` returns a bound on |f''| over the interval [low, high]. `bend` returns 1 if f'' is nowhere
         negative in this interval, -1 if f'' is nowhere positive in it, and otherwise 0.
