@@ -55,7 +55,7 @@ class Budget:
             self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:
-        """Note that a run has begun or is done, as `progress` reports; the run's CPU seconds count from now on."""
+        """Note that a run has begun or is done, as `progress` reports; the budget counts this run's CPU seconds."""
         self._begun.add(progress.run_id)
         if progress.phase == "done":
             self._ended[progress.run_id] = self._recorded(progress.run_id)
