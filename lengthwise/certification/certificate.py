@@ -86,7 +86,7 @@ class Requirement(NamedTuple):
             f"{name} with {_as_settings(settings)}" if settings else name for name, settings in self.models.items()
         )
         machine = f"a {self.machine} machine" if self.machine else "no machine"
-        raise refusal(f"method {method!r} expects {models} and {machine}, got {problem}", "evidence")
+        raise refusal(f"method {method!r} expects {machine} and model {models}, got {problem}", "evidence")
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
@@ -263,7 +263,7 @@ class Certificate(Part):
         try:
             content = parse_json_text(text)
         except ValueError as error:
-            raise refusal(f"{error}; the text was edited, or is not a certificate") from None
+            raise refusal(f"expected a certificate, got a text that was edited, or is not one ({error})") from None
         # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
         if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):

@@ -107,7 +107,7 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
-        raise refusal(f"no machine could be extracted again from its model: {problem}") from None
+        raise refusal(f"no machine could be extracted again from its model ({problem})") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
         raise _edited("the machine extracted from its model gives wrong answers")
     return extraction
@@ -131,7 +131,7 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
         check_made_by_settings(model, task)
         new_evidence = prover.prove(model, extraction)
     except ValueError as problem:
-        raise refusal(f"its proof could not be repeated: {problem}") from None
+        raise refusal(f"its proof could not be repeated ({problem})") from None
     # The file may claim a shorter length than the new proof reaches, but never a longer length.
     length = new_evidence.proved_length
     if length is not None and (evidence.proved_length is None or evidence.proved_length > length):

@@ -138,7 +138,7 @@ def _enter_checked(stack: ExitStack, argument: str, model: SequenceModel, names:
         raise ValueError(f"{argument}: {str(problem).removeprefix('model: ')}") from problem
     except Exception as problem:
         raise ValueError(
-            f"{argument}: expected a net that reads strings, got {first_line(problem)}; correct the cause of this error"
+            f"{argument}: expected a net that reads strings, got an error ({first_line(problem)}); correct its cause"
         ) from problem
 
 

@@ -158,13 +158,13 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     if differing := _shapes(state).items() ^ _shapes(rebuilt.state_dict()).items():
         raise ValueError(
             "model: expected tensors with the names and shapes that its settings imply, but "
-            f"{min(differing)[0]} differs; certify the model as its settings build it, without later changes"
+            f"tensor {min(differing)[0]!r} differs; certify the model as its settings build it, without later changes"
         )
     # A part may have several names. The rebuilt net must have the part under each of these names.
     parts, rebuilt_parts = (dict(net.named_modules(remove_duplicate=False)) for net in (model, rebuilt))
     if differing := parts.keys() ^ rebuilt_parts.keys():
         raise ValueError(
-            f"model: expected the parts that its settings imply, but {min(differing)} is missing or additional; "
+            f"model: expected the parts that its settings imply, but part {min(differing)!r} is missing or additional; "
             "certify the model as its settings build it, without later changes"
         )
     for name, part in parts.items():

@@ -301,7 +301,7 @@ def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
     # on such long strings.
     if count is not None and count.num_disagreements:
         raise Unproved(
-            f"{count.num_disagreements:,} of {count.num_nodes:,} states along powers of words (repeated words) are "
+            f"{count.num_disagreements:,} of {count.num_nodes:,} states along powers of words (such as ababab) are "
             "not in the class that the machine predicts"
         )
 

@@ -106,7 +106,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             try:
                 return _certified(model, reader.extract(radius).machine, names[1], seed)
             except (ValueError, Diverged) as problem:
-                reasons.append(f"with radius {radius:.3g}: {problem}")
+                reasons.append(f"with radius {radius:.3g}: {str(problem).removeprefix('model: ')}")
     raise NotFinite(
         f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train the net further, "
         "or certify the net for a machine of your choice (`lengthwise certify` with option `machine`)"
@@ -173,8 +173,8 @@ def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
             num_answers = net.last(torch.tensor([[0]])).shape[1]
         except Exception as problem:
             raise ValueError(
-                f"{argument}: expected a net that reads symbol 0, got {first_line(problem)}; correct the cause of "
-                "this error"
+                f"{argument}: expected a net that reads symbol 0, got an error ({first_line(problem)}); correct "
+                "its cause"
             ) from problem
         # The attribute `num_symbols` is not read, because a net may accept other ids.
         num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)

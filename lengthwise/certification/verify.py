@@ -196,7 +196,8 @@ def _check_kernels(kernels: Kernels) -> None:
         if not kernel.holds:
             raise ValueError(
                 f"certificate: on the CPU that certified the model, the {kernel.dtype} {kernel.name} was off by "
-                f"{kernel.measured:.3g} units, but proofs assume at most {kernel.assumed:.3g}; certify on another CPU"
+                f"{kernel.measured:.3g} machine epsilons, but proofs assume at most {kernel.assumed:.3g}; certify on "
+                "another CPU"
             )
 
 
@@ -329,8 +330,8 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
         raise refusal(f"the transducer does not answer its counterexample with {counterexample.expected!r}")
     if counterexample.got == counterexample.expected or counterexample.got not in (None, *certificate.classes):
         raise refusal(
-            f"expected a wrong answer to the string of its counterexample, got {counterexample.got!r}, which is right "
-            "or no answer of the task"
+            f"expected a wrong answer to the string of its counterexample, got {counterexample.got!r}, which is the "
+            "right answer, or not an answer of the task"
         )
     if counterexample.shortest == "of the machine":
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
@@ -373,4 +374,4 @@ def _check_proof(certificate: Certificate, path: Path) -> str:
     try:
         return f"{path.name}, checked with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
     except checker.Rejected as problem:
-        raise ValueError(f"{path}: {problem}; write the certificate and its proof again") from None
+        raise ValueError(f"{path}: {problem}; run `lengthwise certify` again with option `proof`") from None

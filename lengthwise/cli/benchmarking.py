@@ -297,7 +297,8 @@ def _models_of(text: str) -> list[str]:
     names = [name for name, registered in MODELS.items() if file_of(registered) == path]
     if not names:
         raise ValueError(
-            f"model: expected a file that registers a model, got {text}, which registers no model; add @MODELS.register"
+            f"model: expected a file that registers a model, got {text}, which registers no model; write "
+            '@MODELS.register("NAME") above the class of the model'
         )
     return names
 

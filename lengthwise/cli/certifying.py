@@ -75,7 +75,7 @@ def certify(
         outcome = _certify(run, out, proof) if machine is None else _certify_by(machine, run, out)
     else:
         raise ValueError(
-            "certify: expected a run to certify or, with --check, a certificate to verify; give one of them"
+            "certify: expected a run, or --check with a certificate, got neither; name a run, or add --check"
         )
     _print_outcome(outcome, draw, as_json)
     if outcome.certificate.reaches(minimum):
@@ -90,8 +90,7 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
     """Raise a ValueError if two options exclude each other, or if a file cannot be written."""
     if machine is not None and (check is not None or proof):
         raise ValueError(
-            f"--machine: not allowed with --check or --proof, got {'--check' if check else '--proof'}; leave one of "
-            "the two out"
+            f"--machine: not allowed with {'--check' if check else '--proof'}; leave out one of these two options"
         )
     if draw is not None:
         check_picture(draw, "draw")

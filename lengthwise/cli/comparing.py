@@ -138,7 +138,7 @@ def _check_trained(options: Mapping[str, object], given: Given) -> None:
     options = {**options, "--config": given.config, "--set": given.set_, "--text": given.text}
     if superfluous := [name for name, option in options.items() if option]:
         raise ValueError(
-            f"{superfluous[0]}: not allowed with folders of runs, which are already trained; leave the option out"
+            f"{superfluous[0]}: not allowed with folders of runs, which are already trained; leave out {superfluous[0]}"
         )
 
 

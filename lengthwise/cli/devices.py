@@ -40,5 +40,6 @@ def check_alone(argument: str, instead: str) -> None:
 
     if is_started_by_torchrun():
         raise ValueError(
-            f"{argument}: expected {instead}, because all processes of torchrun share one run; start a single process"
+            f"{argument}: expected {instead}, because all processes of torchrun share one run; start the command "
+            "without torchrun"
         )

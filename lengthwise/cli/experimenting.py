@@ -164,17 +164,15 @@ def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
         check_writable(out)
     if shard is not None and (as_json or out is not None):
         option = "--json" if as_json else "--out"
-        raise ValueError(
-            f"{option}: not allowed with --shard, which makes no table, got both; leave one of the two out"
-        )
+        raise ValueError(f"{option}: not allowed with --shard, which makes no table; leave out {option} or --shard")
 
 
 def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool, takes_records: bool) -> None:
     """Print what an experiment requires; raise a ValueError if it cannot run, or needs weights that records lack."""
     if takes_records and experiment.requires.weights:
         raise ValueError(
-            "recorded: this experiment reads the weights of its nets, which records do not contain; leave the option "
-            "out"
+            "recorded: this experiment reads the weights of its nets, which records do not contain; leave out "
+            "--recorded"
         )
     needs, lacks = experiment.requires.needs, experiment.requires.lacks
     if needs:

@@ -101,7 +101,8 @@ def diff(
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
             raise ValueError(
-                "diff: expected no --alphabet, --accept or --rename with two nets, got such an option; leave it out"
+                "diff: expected no --alphabet, --accept or --rename with two nets, got such an option; leave out "
+                "--alphabet, --accept and --rename"
             )
         return _diff_nets(Path(first), Path(second), min_level, budget, seed, as_json)
     for option, value in (("--min-level", min_level), ("--budget", budget)):
@@ -346,7 +347,7 @@ def _machines(
         new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
         if new and (not one.answers_empty or Path(source).is_dir()):
             raise ValueError(
-                f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave this symbol out"
+                f"alphabet: expected symbols that the net {source} reads, got {new[0]!r}; leave out {new[0]!r}"
             )
         machines[index] = one._replace(labeled=one.labeled.with_symbols(symbols))
     return machines

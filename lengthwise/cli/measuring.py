@@ -78,7 +78,7 @@ def evaluate(
 
     if labeled is None and (given := [name for name, value in vars(columns).items() if value]):
         raise ValueError(
-            f"{given[0]}: not allowed without --labeled, got {vars(columns)[given[0]]!r}; leave the option out"
+            f"{given[0]}: not allowed without --labeled, got {vars(columns)[given[0]]!r}; leave out --{given[0]}"
         )
     draws = _Draws(lengths, strings, protocol, seed, split)
     given = [name for name, default in _Draws()._asdict().items() if getattr(draws, name) != default]
@@ -97,7 +97,7 @@ def evaluate(
         facts = _evaluate_text(stored, draws, out, console)
     elif split != "test":
         raise ValueError(
-            f"split: expected test, because task {stored.task.name} has no text, got {split}; leave the option out"
+            f"split: expected test, because task {stored.task.name} has no text, got {split}; leave out --split"
         )
     else:
         facts = _evaluate_drawn(stored, name, draws, out, console)
@@ -193,7 +193,7 @@ def _evaluate_labeled(
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(
-            f"labeled: expected a model that reads symbols, got a model of {stored.task.name}; leave the option out"
+            f"labeled: expected a model that reads symbols, got a model of {stored.task.name}; leave out --labeled"
         )
     separator = columns.separator or (stored.task.separator if has_columns(file) else "")
     with named_by_file(file):
@@ -214,7 +214,7 @@ def _evaluate_labeled(
 def _evaluate_text(stored: "StoredModel", draws: _Draws, out: tuple[Path, ...], console: Output) -> dict[str, Any]:
     """Measure the perplexity of chunks of a text."""
     if draws.protocol != "independent":
-        raise ValueError(f"protocol: not allowed for a language model, got {draws.protocol}; leave the option out")
+        raise ValueError(f"protocol: not allowed for a language model, got {draws.protocol}; leave out --protocol")
     from lengthwise.evaluation.perplexity import perplexity_curve
     from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename
@@ -300,12 +300,12 @@ def predict(
     for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
         if value is not None and not sample:
             raise ValueError(
-                f"{option}: not allowed without --sample, got {value}; leave the option out or add --sample 200"
+                f"{option}: not allowed without --sample, got {value}; leave out --{option}, or add --sample 200"
             )
     if bool(texts) == bool(sample):
         raise ValueError(
-            "predict: expected strings to answer or --sample, one of the two, got "
-            f"{'both; leave one of them out' if sample else 'neither; give one of them'}"
+            "predict: expected either strings to answer or --sample, got "
+            f"{'both; leave out --sample or the strings' if sample else 'neither; give strings, or --sample 200'}"
         )
     stored = load_stored(model, device)
     if stored.run is not None:

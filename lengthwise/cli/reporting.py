@@ -54,7 +54,7 @@ def claims(
             f"--write: expected no --paper, because the page covers all papers, got {paper}; leave out --paper"
         )
     if write is not None and (out is not None or as_json):
-        raise ValueError(f"--write: expected no {'--json' if as_json else '--out'}, got both; leave one of the two out")
+        raise ValueError(f"--write: expected no {'--json' if as_json else '--out'}, got both; leave out one of the two")
     if out is not None:
         check_suffix("out", out, SUFFIXES)
     console = Output(is_error=as_json)

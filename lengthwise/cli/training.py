@@ -131,7 +131,7 @@ def train(
         if numbers.seeds is None:
             return _train(specs[0], runs, plan, processes, listener, as_json=as_json)
         # Processes of torchrun share one run; each would start all seeds.
-        check_alone("seeds", "one run")
+        check_alone("seeds", "--seed")
         with workers_on(processes.device):
             return _train_all(specs, runs, plan, numbers.workers, listener, as_json=as_json)
 
@@ -157,7 +157,7 @@ def parse_seeds(text: str) -> list[int]:
         if begin > end or len(seeds) + end - begin >= MAX_SEEDS:
             raise ValueError(
                 f"seeds: expected 1 to {MAX_SEEDS:,} seeds, and ranges from the lower to the higher seed, got "
-                f"{text[:40]!r}; give fewer seeds, or turn ranges around"
+                f"{text[:40]!r}; give fewer seeds, or write 0-4 instead of 4-0"
             )
         seeds += range(begin, end + 1)
     return list(dict.fromkeys(seeds))

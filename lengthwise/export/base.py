@@ -24,7 +24,7 @@ class Options(NamedTuple):
         for option, value in self._asdict().items():
             if value is not None and option not in takes:
                 raise ValueError(
-                    f"{option}: expected no value for format {format_name}, got {value}; leave the option out"
+                    f"{option}: expected no value for format {format_name}, got {value}; leave out this option"
                 )
 
 

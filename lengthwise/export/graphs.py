@@ -70,8 +70,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         )
     if form == "parts":
         raise ValueError(
-            f"form: expected 'step' or 'strings', got 'parts' for {model.name}; only ONNX has the form 'parts', for "
-            "recurrent models"
+            f"form: expected 'step' or 'strings', got 'parts' for {model.name}; choose one of these two, or for a "
+            "recurrent model format onnx, which has the form 'parts'"
         )
     if form == "step" and not isinstance(model, RecurrentModel):
         raise ValueError(

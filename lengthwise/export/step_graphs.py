@@ -139,7 +139,9 @@ def step_graph(model: RecurrentModel, symbol: int) -> bytes:
     for kind, step in STEPS.items():
         if isinstance(model, kind):
             return graph.finished("next_state", graph.joined(step(graph, model, symbol)), first.shape[1])
-    raise ValueError(f"model: expected an rnn, gru, lstm or net from wrap, got {model.name}; choose one of these nets")
+    raise ValueError(
+        f"model: expected an rnn, a gru, an lstm or a wrapped net, got {model.name}; choose one of these nets"
+    )
 
 
 def answer_graph(model: RecurrentModel) -> bytes:

@@ -131,9 +131,9 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     # the claim is true.
     if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
-            f"{source}: expected boxes with an interior, got single states of a net in exact arithmetic; VNN-LIB "
-            "cannot state that a net leaves a single state, because it has no strict inequality, so use `lengthwise "
-            "certify`, which checks the model's proof with the separate checker"
+            f"{source}: expected a net whose proof has boxes of positive width, because VNN-LIB has no strict "
+            "inequality, got boxes of width 0; use `lengthwise certify`, which checks the model's proof with the "
+            "separate checker"
         )
     if enclosures.num_queries > MAX_QUERIES:
         raise ValueError(
@@ -174,7 +174,8 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosur
         difference = float((got - expected).abs().max())
         if not difference <= MAX_DIFFERENCE * max(1.0, float(expected.abs().max())):
             raise RuntimeError(
-                f"{name}: expected the model's numbers, got a difference of {difference:.2g}; nothing was written"
+                f"{name}: expected the model's results, got results that differ by up to {difference:.2g}; nothing "
+                "was written"
             )
         largest = max(largest, difference)
     return largest

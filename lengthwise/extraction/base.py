@@ -191,8 +191,8 @@ def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | N
     if not derived_from_all:
         names = ", ".join(reader.name for reader in fitting)
         raise ValueError(
-            f"model: expected one reader for {type_in_words(model)}, got {names}; make one of these readers a subclass "
-            "of the others"
+            f"model: expected one reader for {type_in_words(model)}, got the readers {names}; make one of these a "
+            "subclass of the others"
         )
     return derived_from_all[0](model, symbols)
 

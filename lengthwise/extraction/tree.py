@@ -89,7 +89,7 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
         seen.add(known)
         num_levels += 1
         if count_windows(len(padded_classes), len(symbol_classes), tree.chunk_size) > MAX_WINDOWS:
-            raise NotFinite(f"model: a level has more than {MAX_WINDOWS:,} windows of classes of radius {radius:.3g}")
+            raise NotFinite(f"model: a level needs over {MAX_WINDOWS:,} merges of classes of radius {radius:.3g}")
         blocks = window_blocks(len(padded_classes), len(symbol_classes), tree.chunk_size)
         # The pad is last, since `window_blocks` numbers pads -1.
         parts = np.array([*padded_classes, *symbol_classes, pad])

@@ -112,8 +112,8 @@ def _block_linear(model: BlockLinearRNN) -> Exported:
     """Return one layer as a matrix and a vector for each symbol, instead of the weights that determine them."""
     if model.config.num_layers > 1:
         raise ValueError(
-            f"model: expected a block-linear-rnn of one layer, whose matrices depend on the symbol alone, got "
-            f"{model.config.num_layers} layers; the playground cannot run more layers"
+            "model: expected a block-linear-rnn of one layer, whose matrices depend on the symbol alone, got "
+            f"{model.config.num_layers} layers, which the playground cannot run; name another model"
         )
     layer = model.layers[0]
     assert isinstance(layer, BlockLinearLayer)

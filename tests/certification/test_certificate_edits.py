@@ -102,12 +102,12 @@ EDITS = [
     (
         "proved",
         set_to("gru", "model", "name"),
-        "and a tree machine, got model 'gru'; certify again",
+        "thickness=1, got model 'gru'; certify again",
     ),
     (
         "proved",
         set_to("bare", "model", "variant"),
-        "method 'enclosures' expects regular-gpt with variant='merge', thickness=1 or codebook-gpt with ",
+        "method 'enclosures' expects a tree machine and model regular-gpt with variant='merge', thickness=1 or ",
     ),
     ("proved", set_to(True, "model", "thickness"), "got regular-gpt with thickness=True"),
     ("proved", set_to(2, "model", "thickness"), "got regular-gpt with thickness=2; certify again"),
@@ -123,7 +123,7 @@ EDITS = [
     ("bounded", set_to(None, "evidence"), "level bounded requires evidence, got none"),
     ("bounded", other_answers, "its machine and its transducer answer"),
     ("bounded", set_to(65, "max_length"), "expected the same max_length as in its evidence, got another"),
-    ("bounded", set_to(0.002, "evidence", "drift"), "states in their balls for max_length steps, got a larger drift"),
+    ("bounded", set_to(0.002, "evidence", "drift"), "a drift of at most radius / max_length, got a larger drift"),
     ("bounded", set_to("stochastic", "model", "columns"), "got block-linear-rnn with columns='stochastic'"),
     ("bounded", set_to("proved", "level"), "expected no max_length at level proved, got one"),
     ("proved", with_codes(logit_margin=0.0), LEAD_REQUIRED),
@@ -187,7 +187,7 @@ EDITS = [
         set_to(4, "evidence", "num_prototypes"),
         "one set around each prototype, got a different",
     ),
-    ("proved", the_transducer_as_machine, "and a tree machine, got transducer machine"),
+    ("proved", the_transducer_as_machine, "thickness=1, got transducer machine"),
     ("proved", with_codes(slack=None), "expected a positive slack, or None for a single code, got None"),
     ("proved", with_codes(num_merges=0), "evidence.num_merges: Input should be greater than or equal to 1"),
     ("extracted", left_out("transducer"), "transducer: Field required"),
@@ -251,7 +251,7 @@ EDITS = [
         set_to([], "kernels", "kernels"),
         "expected measured errors of the CPU's functions (`kernels`), got none",
     ),
-    ("proved", set_to(8.5, "kernels", "kernels", 0, "measured"), "the float32 exp was off by 8.5 units"),
+    ("proved", set_to(8.5, "kernels", "kernels", 0, "measured"), "the float32 exp was off by 8.5 machine epsilons"),
     ("extracted", set_to({"kernels": [], "torch": ""}, "kernels"), "kernels.cpu_capability: Field required"),
     ("proved", set_to("why", "reason"), "no reason why the level is not higher, at level proved, got one; certify"),
     ("extracted", set_to("", "reason"), "a reason why the level is not higher, at level extracted, got none; certify"),
@@ -275,7 +275,7 @@ def test_edits_are_refused_whatever_the_digest(
     path.write_text(json.dumps(content | {"digest": contents["extracted"]["digest"]}))
     code, text = verdict(path, capsys)
     assert code == 1
-    assert "the text was edited" in text
+    assert "got a text that was edited" in text
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_weights_that_are_no_numbers_or_denormal_are_named(dtype: torch.dtype) -
 def test_perturbed_states_are_never_bounded() -> None:
     model = last_symbol_net()
     extraction = extract_tree(model, ("a", "b"), radius=1.0)
-    with pytest.raises(ValueError, match="expected states without a perturbation, got a perturbation; set model"):
+    with pytest.raises(ValueError, match="expected no perturbation of states, got a perturbation; set model"):
         invariant_enclosures(model.perturbed(lambda states: -states), extraction)
 
 
@@ -144,7 +144,7 @@ def test_dropout_that_evaluation_turns_off_is_no_hindrance() -> None:
 @pytest.mark.parametrize(
     ("kind", "module", "budget", "level", "sentence"),
     [
-        ("regular-gpt", tree_module, "MAX_WINDOWS", "tested", "a level has more than 0 windows"),
+        ("regular-gpt", tree_module, "MAX_WINDOWS", "tested", "a level needs over 0 merges"),
         (
             "regular-gpt",
             enclosures_module,
@@ -167,7 +167,7 @@ def test_budgets_of_nothing_are_reasons(kind, module, budget: str, level: str, s
 @pytest.mark.parametrize(
     ("budget", "sentence"),
     [
-        ("MAX_WINDOWS", "a level has more than 20 windows"),
+        ("MAX_WINDOWS", "a level needs over 20 merges"),
         ("MAX_MERGES", "machine's table of 5 classes has 125 entries"),
     ],
 )

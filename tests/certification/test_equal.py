@@ -382,7 +382,7 @@ def test_errors_of_any_kind_reject_a_symbol() -> None:
     net = make_model("gru", PARITY, d_model=4)
     with pytest.raises(ValueError, match=r"^other: expected 2 symbols, as many as `net` has, got 1;"):
         equal(net, Raising(net, 1))
-    message = r"^other: expected a net that reads symbol 0, got RuntimeError: shapes do not match; correct"
+    message = r"^other: expected a net that reads symbol 0, got an error \(RuntimeError: shapes do not match\); correct"
     with pytest.raises(ValueError, match=message):
         equal(net, Raising(net, 0))
 

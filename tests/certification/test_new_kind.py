@@ -73,7 +73,7 @@ def test_evidence_of_a_new_kind_belongs_to_it(kind: ModuleType) -> None:
     certificate = certify(last_symbol_window(kind), LastSymbol())
     no_margin = certificate.evidence.model_copy(update={"logit_margin": 0.0})
     for change, message in (
-        ({"model": {"name": "gru"}}, "method 'windows' expects window and a transducer machine, got model 'gru'"),
+        ({"model": {"name": "gru"}}, "method 'windows' expects a transducer machine and model window, got model 'gru'"),
         ({"evidence": no_margin}, "expected a positive logit margin, got 0.0"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -85,7 +85,7 @@ def test_of_two_readers_one_has_to_be_derived_from_the_other(kind: ModuleType, m
     ambiguous = type("Ambiguous", (Reader,), {**reader.__dict__, "name": "ambiguous"})
     assert type(reader_of(model, ("a", "b"))) is reader
     monkeypatch.setitem(READERS._members, "ambiguous", ambiguous)
-    with pytest.raises(ValueError, match="one reader for a WindowModel, got ambiguous, window; make one"):
+    with pytest.raises(ValueError, match="one reader for a WindowModel, got the readers ambiguous, window; make one"):
         reader_of(model, ("a", "b"))
     finer = type("Finer", (reader,), {"name": "finer"})
     monkeypatch.setitem(READERS._members, "ambiguous", finer)

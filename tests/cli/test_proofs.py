@@ -106,7 +106,7 @@ def test_the_proof_of_another_net(copied: Path, capsys) -> None:
     save_file(tensors | {"weights.readout.bias": tensors["weights.readout.bias"] + 1}, path, about)
     code, _, error = verdict(capsys, "--check", str(copied), "--proof")
     assert code == 1
-    assert "expected the net of the certificate, got another; write the certificate and its proof again" in error
+    assert "net of the certificate, got another; run `lengthwise certify` again with option `proof`" in error
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])

@@ -43,6 +43,6 @@ def test_a_source_that_does_not_exist_is_one_sentence(name: str, tmp_path: Path)
 
 def test_options_of_other_formats_are_refused_by_their_names(name: str, tmp_path: Path) -> None:
     """No format takes all three."""
-    with pytest.raises(ValueError, match=r"^(form|max_length|answer): [^\n]+; (leave the option out|give no length)$"):
+    with pytest.raises(ValueError, match=r"^(form|max_length|answer): [^\n]+; (leave out this option|give no length)$"):
         export(MACHINE, name, tmp_path / "exported", Options(form="step", max_length=9, answer="in"))
     assert not list(tmp_path.iterdir())

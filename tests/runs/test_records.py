@@ -108,7 +108,7 @@ def test_runs_that_diverged_are_on_record_until_they_have_a_result(pages: Path) 
 def test_records_do_not_stand_for_nets_that_are_looked_into(capsys) -> None:
     assert exit_code("reproduce", "linear-rnn/drift", "--scale", "smoke", "--recorded") == 2
     expected = (
-        "--recorded: this experiment reads the weights of its nets, which records do not contain; leave the option out"
+        "--recorded: this experiment reads the weights of its nets, which records do not contain; leave out --recorded"
     )
     assert expected in capsys.readouterr().err
 

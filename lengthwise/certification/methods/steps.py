@@ -157,7 +157,7 @@ def check_readout(readout: nn.Sequential) -> None:
     """Reject a read-out that does not have a norm and one hidden ReLU layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
-        raise unlike_settings(f"expected a read-out with a norm and one hidden ReLU layer, got {names}")
+        raise unlike_settings(f"expected a readout with a norm and one hidden ReLU layer, got {names}")
 
 
 def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
@@ -225,8 +225,8 @@ class WrappedSteps(Steps):
         topmost, head = model.readout
         if not isinstance(topmost, Topmost):  # a user may have replaced it
             raise ValueError(
-                f"model: expected a head that reads the last layer, got {type_in_words(topmost)} before the head; "
-                "wrap the net again"
+                f"model: expected a Topmost before the head, as `wrap` puts it there, got {type_in_words(topmost)}; "
+                "wrap the net again with `lengthwise.wrap`"
             )
         self.width = topmost.width
         self.head = chain_of(head)

@@ -41,9 +41,9 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
             "model: expected uncompiled modules, got a compiled module; certify the model before compilation"
         )
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
-        raise ValueError("model: expected states without a perturbation, got a perturbation; set model.perturb to None")
+        raise ValueError("model: expected no perturbation of states, got a perturbation; set model.perturb to None")
     if isinstance(model, ShowsNodes) and model.observe is not None:
-        raise ValueError("model: expected states without an observer, got an observer; set model.observe to None")
+        raise ValueError("model: expected no observer of states, got an observer; set model.observe to None")
     # Python finds an attribute of an object before a method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:

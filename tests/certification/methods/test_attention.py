@@ -248,7 +248,7 @@ def test_scores_that_may_overflow_are_rejected() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"readout": "tied"}, "linear read-out"),
+        ({"readout": "tied"}, "expected a transformer with readout='linear'"),
         ({"positions": "sinusoidal"}, "expected (only parts|positions none, )"),
     ],
 )

@@ -61,7 +61,7 @@ def test_symbols_that_the_machine_has_not_are_left_out() -> None:
 
 def test_so_many_steps_that_memory_would_not_hold_them_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choices, "MAX_NUMBERS", 8 * 3 * 2)  # 8 states, 3 symbols: two pairs
-    with pytest.raises(ValueError, match="at most 48 numbers in the states after all enumerated steps"):
+    with pytest.raises(ValueError, match="at most 48 numbers in the state vectors of all steps"):
         proof_of(net())
 
 
@@ -127,7 +127,7 @@ def test_it_is_for_states_that_are_one_hot_vectors_alone() -> None:
     biased.layers[0].mixture_map.bias = torch.nn.Parameter(torch.zeros(3))
     sentences = (
         "only the methods of its class, got a replaced method mixtures",
-        "without inputs that are added to states",
+        "adds no inputs to states",
         "mixture weights without a bias",
     )
     for model, sentence in zip((patched, driven, biased), sentences, strict=True):

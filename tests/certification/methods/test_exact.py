@@ -116,7 +116,7 @@ def test_other_models_are_refused() -> None:
     read.readout.append(torch.nn.Identity())
     for model, sentence in (
         (make_model("regular-gpt", TASK), "of variant bare with one layer, got a RegularGPT with a MergeLayer"),
-        (read, "a read-out that is one linear map"),
+        (read, "model.readout to be one linear map"),
     ):
         with pytest.raises(ValueError, match=sentence):
             ExactProver().prove(model, extracted(compiled()))

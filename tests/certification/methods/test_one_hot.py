@@ -256,12 +256,12 @@ def test_what_is_not_known_is_refused() -> None:
     other.layers[0].columns = "clamped"
     refused(
         other,
-        "expected a layer with columns 'stochastic' that adds nothing to its state, got columns",
+        "expected a layer with columns 'stochastic' and no inputs added to its state, got columns",
     )
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "expected only parts that have bounds, got GELU")
     foreign.readout[3] = torch.nn.Sequential(torch.nn.ReLU())
-    refused(foreign, "a Topmost in the read-out and before the layer's columns, got a Sequential for 6 numbers")
+    refused(foreign, "in the readout and before the layer's columns, got a Sequential with an input of width 6")
 
 
 @pytest.mark.usefixtures("fewer_strings")

@@ -217,7 +217,9 @@ def test_the_reason_is_the_growth() -> None:
         model.input_weight.zero_()
         model.first_state.zero_()
     extraction = extract_recurrent(model, ("a", "b"), radius=1.0)
-    with pytest.raises(Unproved, match=r"short intervals grow 3-fold per step; a proof needs less than 1-fold"):
+    with pytest.raises(
+        Unproved, match=r"short intervals change in length by a factor of 3 per step; a proof needs a factor below 1"
+    ):
         IntervalProver().prove(model, extraction)
 
 
@@ -243,7 +245,7 @@ def test_parts_of_a_models_own_are_refused() -> None:
         (linear, r"one of the models whose steps have bounds \(gru, lstm, rnn, wrapped\), got an S4D"),
         (two_layers, "expected a cell with num_layers=1, got 2"),
         (renormed, "expected an embedding without max_norm, got max_norm=1.0; set max_norm"),
-        (read, "expected a read-out with a norm and one hidden ReLU layer, got Topmost, LayerNorm, Linear"),
+        (read, "expected a readout with a norm and one hidden ReLU layer, got Topmost, LayerNorm, Linear"),
         (stale, "got a cell that uses other tensors or another order"),
     ):
         with pytest.raises(ValueError, match=sentence):

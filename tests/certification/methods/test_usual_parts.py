@@ -117,7 +117,7 @@ def test_a_model_that_shows_its_nodes_is_refused() -> None:
     """Who looks at them may change them."""
     model = last_symbol_net()
     extraction = extract_tree(model, TASK.symbols, radius=1.0)
-    with pytest.raises(ValueError, match="expected states without an observer, got an observer; set model"):
+    with pytest.raises(ValueError, match="expected no observer of states, got an observer; set model"):
         invariant_enclosures(model.observed(lambda *nodes: None), extraction)
 
 

@@ -98,7 +98,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     config = model.config
     if config.readout != "linear":
         raise ValueError(
-            f"model: expected a transformer with a linear read-out, got readout={config.readout!r}; train one with "
+            f"model: expected a transformer with readout='linear', got readout={config.readout!r}; train one with "
             "readout='linear'"
         )
     kinds: set[type[nn.Module]] = {SymbolReadIn, nn.Embedding, nn.LayerNorm, nn.Identity, nn.Linear}

@@ -142,8 +142,8 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
         if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
             raise ValueError(
                 f"model: expected at most {MAX_PAIRS:,} pairs of a state of the model and a state of the machine, and "
-                f"at most {MAX_NUMBERS:,} numbers in the states after all enumerated steps, got more; train a model "
-                "with fewer states, or choose a task with a smaller machine"
+                f"at most {MAX_NUMBERS:,} numbers in the state vectors of all steps, got more; train a model with "
+                "fewer states, or choose a task with a smaller machine"
             )
     return steps
 
@@ -166,7 +166,7 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     (layer,) = (narrow(part, PDSSMLayer) for part in model.layers)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
         raise unlike_settings(
-            "expected a layer as configured, without inputs that are added to states and without a diagonal, got "
+            "expected a layer of form 'scatter' that adds no inputs to states and has no diagonal, as configured, got "
             "another layer"
         )
     if layer.mixture_map.bias is not None:

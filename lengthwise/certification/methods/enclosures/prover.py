@@ -155,7 +155,7 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
         names = f"{type(model).__name__} with {type_in_words(layer)}"
         raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}; certify such a RegularGPT")
     if type(readout) is not nn.Sequential:
-        raise unlike_settings(f"expected an nn.Sequential as read-out, got {type_in_words(readout)}")
+        raise unlike_settings(f"expected an nn.Sequential as model.readout, got {type_in_words(readout)}")
     check_parts(model, layer)
     return layer, readout
 
@@ -169,8 +169,8 @@ def _check_work(layer: MergeLayer, windows: _Windows, max_merges: int) -> None:
     """Reject windows if two rounds over them have more than `max_merges` merges, or need too much memory."""
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,} (all "
-            f"searches together have at most {MAX_BOUNDED:,} merges); train a model whose states form fewer classes"
+            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,} (of "
+            f"{MAX_BOUNDED:,} for all searches, {max_merges:,} are left); train a model whose states form fewer classes"
         )
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(

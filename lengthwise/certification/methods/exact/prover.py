@@ -127,7 +127,7 @@ class ExactProver(Prover):
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
-            raise unlike_settings("expected a read-out that is one linear map, got another read-out")
+            raise unlike_settings("expected model.readout to be one linear map, got other layers")
         machine = narrow(extraction.fine, TreeMachine)
         points = extraction.prototypes.double()
         leaves = model.tree.leaves

@@ -145,9 +145,11 @@ class IntervalProver(Prover):
         if enclosures is None or not margin > 0:  # a margin that is NaN also ends here
             fault = "may contain states with different answers" if enclosures else "were not found"
             factor = growth(steps, table, points)
-            needed = "; a proof needs less than 1-fold, which training with `contraction` can reach" * (factor >= 1)
+            needed = "; a proof needs a factor below 1, which training with `contraction` can reach" * (factor >= 1)
             grow = (
-                f"grow {factor:.3g}-fold per step{needed}" if math.isfinite(factor) else "have no bounds after a step"
+                f"change in length by a factor of {factor:.3g} per step{needed}"
+                if math.isfinite(factor)
+                else "have no bounds after a step"
             )
             raise Unproved(
                 f"invariant intervals around the prototypes (the model's steps map them into one another) {fault}; "

@@ -39,6 +39,4 @@ class IsometryEvidence(AroundPrototypes):
         # Each step adds at least `drift` to the bound on the distance from a prototype. So the product of `drift` and
         # `max_length` may not exceed the radius. The factor 1 + 1e-9 covers the rounding of this product.
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
-            raise refusal(
-                "expected a drift that keeps states in their balls for max_length steps, got a larger drift", "evidence"
-            )
+            raise refusal("expected a drift of at most radius / max_length, got a larger drift", "evidence")

@@ -188,7 +188,7 @@ class Balls:
 
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
-            raise unlike_settings(f"expected an nn.Sequential as read-out, got {type_in_words(readout)}")
+            raise unlike_settings(f"expected an nn.Sequential as model.readout, got {type_in_words(readout)}")
         self.readout = readout
         self.points = points
         self.outputs = outputs
@@ -233,9 +233,9 @@ def check_isometric(model: BlockLinearRNN) -> None:
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "reflected" or adds_inputs or len(layer.transition_map):
         raise unlike_settings(
-            "expected a layer with columns 'reflected' and without inputs or hidden units, as configured, got columns "
-            f"{layer.columns!r}, {'with' if adds_inputs else 'without'} inputs and "
-            f"{'with' if len(layer.transition_map) else 'without'} hidden units"
+            "expected a layer with columns 'reflected', no inputs and no hidden units, as configured, got columns "
+            f"{layer.columns!r}, {'' if adds_inputs else 'no '}inputs and "
+            f"{'' if len(layer.transition_map) else 'no '}hidden units"
         )
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
         raise unlike_settings(f"expected no norm before the model's layer, as configured, got a {names[0]}")

@@ -179,8 +179,8 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "stochastic" or adds_inputs:
         raise unlike_settings(
-            "expected a layer with columns 'stochastic' that adds nothing to its state, got columns "
-            f"{layer.columns!r} and a layer that adds {'inputs' if adds_inputs else 'nothing'}"
+            "expected a layer with columns 'stochastic' and no inputs added to its state, got columns "
+            f"{layer.columns!r} and {'inputs' if adds_inputs else 'no inputs'} added to its state"
         )
     return layer
 
@@ -191,7 +191,7 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
         return _through(readout, states)
     if not isinstance(readout, MixtureReadout):
         raise unlike_settings(
-            f"expected a MixtureReadout or an nn.Sequential as read-out, got {type_in_words(readout)}"
+            f"expected a MixtureReadout or an nn.Sequential as model.readout, got {type_in_words(readout)}"
         )
     # A one-hot state selects one row of the read-out's probabilities, without error. But the softmax of this row is
     # rounded. The relative error of a probability is a few rounding units times the distance of its logit from the
@@ -216,7 +216,7 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
             width = values.center.shape[-1]
             raise unlike_settings(
-                "expected only norms, linear maps, ReLUs and, for numbers of its own width, a Topmost in the read-out "
-                f"and before the layer's columns, got {with_article(type(part).__name__)} for {width} numbers"
+                "expected only LayerNorm, Linear, ReLU, Identity or a Topmost of its input's width in the readout and "
+                f"before the layer's columns, got {with_article(type(part).__name__)} with an input of width {width}"
             )
     return values

@@ -43,7 +43,7 @@ class RuleProver(Prover):
         machine = narrow(extraction.machine, GridMachine)
         # The extraction may belong to another net, so the rule is read from this net again.
         if grid_machine(cell, machine.symbols).to_json() != machine.to_json():
-            raise Unproved("the machine is not the rule of the net's cell")
+            raise Unproved("the machine differs from the machine that the net's cell computes")
         # A cell needs a leading logit only for inputs that can occur. `down` and `right` contain every class that
         # borders and cells give. So, by induction over the grid, no other class occurs.
         down, right = kept_classes(cell, machine)
@@ -66,7 +66,7 @@ def _checked_cell(model: Any) -> CategoricalCell:
             "messages='categorical'"
         )
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
-        raise unlike_settings("expected only a cell and a read-out of numbers, got other parts")
+        raise unlike_settings("expected only a CategoricalCell and a NumberReadout, got other parts")
     check_usual(model, {CategoricalCell, NumberReadout})
     return model.cell
 
