@@ -136,8 +136,8 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
     for name, shape in _shapes(model.state_dict()).items():
         if len(shape) != num_axes.get(name, len(shape)):
             raise ValueError(
-                f"model: expected {num_axes[name]} axes of {name}, as its settings imply, got shape {list(shape)}; "
-                "reshape this tensor"
+                f"model: expected {num_axes[name]} axes of {name}, as its settings imply, got {len(shape)} (shape "
+                f"{list(shape)}); reshape this tensor"
             )
 
 

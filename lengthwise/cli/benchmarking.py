@@ -321,7 +321,7 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: BudgetedSweep, c
     if best is None:
         reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))
         raise ValueError(
-            f"model: no net of {entrant.model} was trained on the task that chooses its learning rate: {reasons}; "
+            f"model: no net of {entrant.model} was trained on the task that chooses its learning rate ({reasons}); "
             "remove these causes, and give the command again"
         )
     console.print_lines(older_lines(older_files(outcomes, sweep.options.runs)))

@@ -300,7 +300,7 @@ def predict(
     for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
         if value is not None and not sample:
             raise ValueError(
-                f"{option}: not allowed without --sample, got {value}; leave out --{option}, or add --sample 200"
+                f"{option}: not allowed without --sample, got {value!r}; leave out --{option}, or add --sample 200"
             )
     if bool(texts) == bool(sample):
         raise ValueError(

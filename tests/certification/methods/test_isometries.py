@@ -266,7 +266,7 @@ def test_the_reason_is_the_drift() -> None:
     extraction = extraction_of(model, radius=1.0)
     with pytest.raises(
         Unproved,
-        match=r"states drift 0\.\d+ from their prototypes in the first step, more than 0.95 times the distance 0\.\d+ ",
+        match=r"states drift 0\.\d+ .* step, but a proof allows 0.95 times 0\.\d+, the distance up to",
     ):
         IsometryProver().prove(model, extraction)
 

@@ -48,7 +48,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     if len(windows) > MAX_ENUMERATED:
         raise ValueError(
             f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}; train a "
-            "model with fewer codes, or a smaller chunk_size"
+            "model with fewer codes or a smaller chunk_size"
         )
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[classes]
     # Leaves and codes are float32 numbers, which float64 represents exactly. So the inputs of a merge are points, and

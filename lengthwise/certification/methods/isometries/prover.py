@@ -168,8 +168,8 @@ class IsometryProver(Prover):
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
         if not (length := longest(drift, (1 - FREE_FRACTION) * radius)):
             raise Unproved(
-                f"the model's states drift {drift.after(1):.2g} from their prototypes in the first step, more than "
-                f"{1 - FREE_FRACTION:.2g} times the distance {radius:.2g} up to which the answers are certain"
+                f"the model's states drift {drift.after(1):.2g} from their prototypes in the first step, but a proof "
+                f"allows {1 - FREE_FRACTION:.2g} times {radius:.2g}, the distance up to which the answers are certain"
             )
         self.sets = {"points": points, "radius": torch.tensor(radius, dtype=torch.float64)}
         return IsometryEvidence(
