@@ -263,7 +263,9 @@ class Certificate(Part):
         try:
             content = parse_json_text(text)
         except ValueError as error:
-            raise refusal(f"expected a certificate, got a text that was edited, or is not one ({error})") from None
+            # The way out of the JSON error, such as "keep one entry", would contradict "certify again".
+            reason = str(error).rsplit("; ", 1)[0]
+            raise refusal(f"expected a certificate, got a text that was edited, or is not one ({reason})") from None
         # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
         if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):
