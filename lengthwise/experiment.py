@@ -68,7 +68,7 @@ def _check_experiment(experiment: "Experiment") -> None:
         check_kind(name, getattr(experiment, name), str, "a text")
     cells = experiment.cells
     if not isinstance(cells, Sequence) or not all(isinstance(cell, Cell) for cell in cells):
-        raise ValueError(f"cells: expected a list of Cell, got {truncate(repr(cells))}; make each with Cell")
+        raise ValueError(f"cells: expected a list of Cell, got {truncate(repr(cells))}; write [Cell(...)]")
     if not cells and experiment.study is None:
         raise ValueError("cells: expected cells or a study, got neither; give at least one cell with its runs")
 

@@ -113,8 +113,7 @@ def check_suffix(argument: str, path: Path, suffixes: Collection[str], *, any_ca
     """Raise a ValueError, which names the argument, unless the path ends in one of the suffixes."""
     if (path.suffix.lower() if any_case else path.suffix) not in suffixes:
         raise ValueError(
-            f"{argument}: expected a name that ends in {', '.join(suffixes)}, got {path.name!r}; choose one of these "
-            "suffixes"
+            f"{argument}: expected a name that ends in {', '.join(suffixes)}, got {path.name!r}; change its suffix"
         )
 
 

@@ -82,7 +82,9 @@ def whole_number(argument: str, value: object, low: int, high: int) -> int:
     """Return an integer of any integer type as an int; raise a ValueError for other values, True and False included."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         got = truncate(repr(value))
-        raise ValueError(f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give one")
+        raise ValueError(
+            f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give a number in this range"
+        )
     return int(value)
 
 
@@ -92,11 +94,12 @@ def check_sizes(**sizes: object) -> None:
     Example:
         >>> check_sizes(d_model=8, d_state=-4)
         Traceback (most recent call last):
-        ValueError: d_state: expected a whole number of at least 1, got -4; give one
+        ValueError: d_state: expected a whole number of at least 1, got -4; give 1 or more
     """
     for argument, size in sizes.items():
         if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"{argument}: expected a whole number of at least 1, got {truncate(repr(size))}; give one")
+            got = truncate(repr(size))
+            raise ValueError(f"{argument}: expected a whole number of at least 1, got {got}; give 1 or more")
 
 
 def check_divisor(argument: str, value: object, width: int, name: str = "d_model") -> None:
@@ -158,10 +161,9 @@ class _OneLineErrors(ModelMetaclass):
 
     def __call__(cls: type[BaseModel], *arguments: Any, **settings: Any) -> Any:  # type: ignore[misc]  # noqa: N805
         if arguments:
-            known = f"known: {', '.join(cls.model_fields)}" if cls.model_fields else "it has no settings"
-            raise TypeError(
-                f"{cls.__name__}: expected settings by name, got {truncate(repr(arguments[0]))}; name each ({known})"
-            )
+            names = ", ".join(cls.model_fields)
+            way_out = f"write name=value (known: {names})" if names else f"write {cls.__name__}(), without settings"
+            raise TypeError(f"{cls.__name__}: expected settings by name, got {truncate(repr(arguments[0]))}; {way_out}")
         try:
             return type.__call__(cls, **settings)
         except ValidationError as error:
@@ -180,7 +182,7 @@ class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
         >>> Recipe(steps=True)
         Traceback (most recent call last):
             ...
-        ValueError: steps: expected a number, got True; give one
+        ValueError: steps: expected a number, got True; write a number
     """
 
     used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
@@ -220,7 +222,7 @@ class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
             if isinstance(value, bool) and name in cls.model_fields:
                 kinds = _types(cls.model_fields[name].annotation)
                 if bool not in kinds and kinds & {int, float}:
-                    raise ValueError(f"{name}: expected a number, got {value}; give one")
+                    raise ValueError(f"{name}: expected a number, got {value}; write a number")
         return settings
 
 
@@ -276,7 +278,7 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
         expected = f"a section of settings such as {full}.key"
     expected = expected.partition(", got ")[0].partition(", unable to ")[0]  # pydantic's words; the value follows below
     article = "a number " if expected.startswith(("greater", "less")) else ""
-    return f"{full}: expected {article}{expected}, got {truncate(repr(problem['input']))}; give one"
+    return f"{full}: expected {article}{expected}, got {truncate(repr(problem['input']))}; give such a value"
 
 
 def quoted(name: str) -> str:

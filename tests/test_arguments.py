@@ -228,7 +228,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: PaceRecipe(3),
-            "PaceRecipe: expected settings by name, got 3; name each (known: solved_loss, "
+            "PaceRecipe: expected settings by name, got 3; write name=value (known: solved_loss, "
             "final_loss, contract_steps, contract_after, patience, latest)",
         ),
         (lambda: task_from_function(3, "ab"), "f: expected a function, got 3; give one"),
@@ -256,11 +256,11 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         (lambda: lengthwise.load_run(None), "path: expected a path, got None; give one"),
         (
             lambda: make_spec("parity", "gru", budget="x"),
-            "goal.budget: expected a valid number, got 'x'; give one",
+            "goal.budget: expected a valid number, got 'x'; give such a value",
         ),
         (
             lambda: make_spec("parity", "gru", budget=-1),
-            "goal.budget: expected a number greater than or equal to 0, got -1; give one",
+            "goal.budget: expected a number greater than or equal to 0, got -1; give such a value",
         ),
         (
             lambda: lengthwise.execute(SPEC, __file__),
@@ -278,7 +278,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: lengthwise.save_hub("hub", NET, PARITY, trained_to=-3),
-            "trained_to: expected a number greater than or equal to 1, got -3; give one",
+            "trained_to: expected a number greater than or equal to 1, got -3; give such a value",
         ),
         (
             lambda: export("(a|b)*", "onnx", "net.onnx", 3),

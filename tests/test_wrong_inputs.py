@@ -52,7 +52,7 @@ IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each stri
             lambda: MACHINE.semiautomaton.transition_matrix(np.array([1.0])),
             r"probabilities: expected one number for each of the 2 symbols, got shape \(1,\); give the prob",
         ),
-        (lambda: LABELED.answer_to("abc"), "string: expected symbols of a b, got 'c'; use only these"),
+        (lambda: LABELED.answer_to("abc"), "string: expected only symbols of the machine .a b., got 'c'; replace"),
         (lambda: LABELED.answer_to(3), "string: expected several texts, got 3; give a list"),
         (lambda: LabeledMachine(None, ("a",)), "machine: expected a Transducer, got None; give one"),
         (lambda: LabeledMachine(MACHINE.transducer, 3), "classes: expected several texts, got 3; give a list"),
@@ -60,18 +60,27 @@ IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each stri
         (lambda: difference(LABELED, MACHINE), "second: expected a LabeledMachine, got DFA"),
         (lambda: dfa_from_regex("a", 3), "alphabet: expected several texts, got 3; give a list"),
         (lambda: permutation_group(3), "name: expected the name of a group, such as 'S5', got 3; give one"),
-        (lambda: library.cycle("x"), "size: expected a whole number of at least 1, got 'x'; give one"),
-        (lambda: library.digit_sum("x"), "modulus: expected a whole number from 1 to 10, got 'x'; give one"),
-        (lambda: library.modular_arithmetic(2.5), "modulus: expected a whole number from 1 to 10, got 2.5; give one"),
+        (lambda: library.cycle("x"), "size: expected a whole number of at least 1, got 'x'; give 1 or more"),
+        (
+            lambda: library.digit_sum("x"),
+            "modulus: expected a whole number from 1 to 10, got 'x'; give a number in this range",
+        ),
+        (
+            lambda: library.modular_arithmetic(2.5),
+            "modulus: expected a whole number from 1 to 10, got 2.5; give a number in this range",
+        ),
         (lambda: library.bounded_dyck(2.5), "depth: expected a whole number, got 2.5; give one"),
         (
             lambda: library.exact_depth_dyck(0),
             r"depth: expected a nesting depth of at least 1, got 0; choose 1 or more",
         ),
-        (lambda: random_language("3", 2, 0), "num_states: expected a whole number from 1 to 1,000, got '3'; give one"),
+        (
+            lambda: random_language("3", 2, 0),
+            "num_states: expected a whole number from 1 to 1,000, got '3'; give a number in this range",
+        ),
         (
             lambda: machine_svg(MACHINE, ("a", "b")),
-            "machine: expected a machine with an output for each state, got DFA",
+            "machine: expected a machine with an output for each state, got a DFA",
         ),
         (
             lambda: learn_by_lstar(0, "Moore", len, len),

@@ -12,7 +12,7 @@ from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, printable
-from lengthwise.validation import texts_of, truncate
+from lengthwise.validation import texts_of, type_in_words
 
 MAX_DRAWN = 40
 """The largest number of states in a drawing. With more states, transitions cannot be distinguished."""
@@ -104,8 +104,8 @@ def _checked_outputs(machine: Drawable, classes: Sequence[str]) -> list[int]:
     """Return the outputs of a machine; errors are as in `machine_svg`."""
     if not hasattr(machine, "outputs"):
         raise ValueError(
-            f"machine: expected a machine with an output for each state, got {truncate(repr(machine))}; for a DFA, "
-            "give its transducer"
+            f"machine: expected a machine with an output for each state, got {type_in_words(machine)}; for a DFA, "
+            "give its property transducer"
         )
     texts_of("classes", classes)
     outputs = [int(output) for output in machine.outputs]

@@ -54,9 +54,9 @@ class GridMachine:
         size = len(self.symbols)
         if table.ndim != 5 or not 0 < table.size <= MAX_CELLS or table.shape[2:] != (size, size, 2):
             raise ValueError(
-                f"table: expected shape [classes, classes, {size}, {size}, 2] for {size} letters, and up to "
-                f"{MAX_CELLS:,} entries, got {list(table.shape)}; for each two classes and two letters, give the two "
-                "classes that the cell passes on"
+                f"table: expected shape [P, Q, {size}, {size}, 2] with up to {MAX_CELLS:,} entries (P classes from "
+                f"above, Q from the left, {size} letters), got {list(table.shape)}; make table[p, q, a, b] the two "
+                "classes passed down and right"
             )
         if len(set(self.symbols)) != size or "" in self.symbols:
             raise ValueError(f"symbols: expected distinct letters, got {self.symbols!r}; name each letter once")
@@ -70,9 +70,9 @@ class GridMachine:
             classes = np.append(table[..., index], border)
             if classes.min() < 0 or classes.max() >= table.shape[index]:
                 raise ValueError(
-                    f"table: expected classes in 0..{table.shape[index] - 1}, the indices of axis {index} of the "
-                    f"table, in `{what}` and in table[..., {index}], got classes from {classes.min()} to "
-                    f"{classes.max()}; correct the wrong class"
+                    f"table: expected classes in 0..{table.shape[index] - 1} in table[..., {index}] and in `{what}`, "
+                    f"because axis {index} of the table has {table.shape[index]} classes, got classes from "
+                    f"{classes.min()} to {classes.max()}; correct the wrong class"
                 )
         set_frozen(self, table=table, numbers=numbers)
 

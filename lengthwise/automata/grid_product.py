@@ -146,8 +146,8 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
     shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
     if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
         raise ValueError(
-            f"machine: expected at most {MAX_CELLS:,} combinations of classes and letters in a cell of the product of "
-            f"both machines, got {count:,}; use machines with fewer classes"
+            f"machine: expected at most {MAX_CELLS:,} entries in the table of the product of both machines, got "
+            f"{count:,}; use machines with fewer classes"
         )
     below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
     (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]
@@ -259,8 +259,8 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
             return Difference(*_shrunk(one, other, longer), is_shortest=False)
     # Some classes that may meet on an edge have different numbers, but no strings were found that make them meet.
     raise ValueError(
-        "machine: expected a proof that both machines give the same answers, or strings with different answers, got "
-        "neither; use a machine with fewer classes"
+        "machine: expected machines that can be compared, got machines for which neither a proof of the same answers "
+        "nor strings with different answers were found; use a machine with fewer classes"
     )
 
 

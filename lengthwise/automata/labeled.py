@@ -140,7 +140,8 @@ class LabeledMachine:
         index = {symbol: i for i, symbol in enumerate(self.symbols)}
         if unknown := [symbol for symbol in string if symbol not in index]:
             raise ValueError(
-                f"string: expected symbols of {truncate(' '.join(self.symbols))}, got {unknown[0]!r}; use only these"
+                f"string: expected only symbols of the machine ({truncate(' '.join(self.symbols))}), got "
+                f"{unknown[0]!r}; replace or remove this symbol"
             )
         ids = np.array([[index[symbol] for symbol in string]], dtype=np.int64)
         state = int(self.machine.semiautomaton.final_states(ids, self.machine.start)[0])
@@ -160,8 +161,8 @@ class LabeledMachine:
             return self
         if not self.is_automaton:
             raise ValueError(
-                f"alphabet: expected symbols that the machine reads, got {new[0]!r}; leave the symbol out, because "
-                "only machines that accept or reject every string can reject new symbols"
+                "alphabet: expected symbols that the machine reads, because it does not accept or reject every string, "
+                f"got {new[0]!r}; leave this symbol out"
             )
         extended = self.dfa().with_symbols(new)
         accepting = self.accepting_class or 0
@@ -254,7 +255,8 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
     marks = tuple([IGNORE if label == IGNORE else mark for label in own] for mark, own in enumerate(labels))
     if semiautomaton.first_difference(renamed, starts, (marks[0], marks[1]), ignored=IGNORE) is None:
         raise ValueError(
-            "machine: expected a string that both machines answer, got no such string; compare other machines"
+            "machine: expected two machines that both answer some string, got machines with no such string; compare "
+            "other machines"
         )
     return None
 
@@ -271,7 +273,8 @@ def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[in
     names = list(dict.fromkeys([*first, *second]))
     if len(names) == len(first) + len(second):
         raise ValueError(
-            f"machine: expected two machines with an answer in common, got the answers {', '.join(first)} and "
-            f"{', '.join(second)}; rename the answers of one machine (rename), or name the answer that accepts (accept)"
+            f"machine: expected two machines with an answer in common, got the answers {', '.join(first)} in one and "
+            f"{', '.join(second)} in the other; rename the answers of one machine (rename), or name the answer that "
+            "accepts (accept)"
         )
     return [names.index(name) for name in first], [names.index(name) for name in second]

@@ -30,7 +30,7 @@ _WAYS_OUT = {
     "W": "write [^A-Za-z0-9_] for all but letters, digits and _",
     "s": "write the blanks themselves, between [ and ]",
     "S": "write [^ ] with the blanks themselves behind ^",
-    **dict.fromkeys("bBAZzG", "leave it out, because the whole string is matched"),
+    **{letter: f"leave out \\{letter}, because the whole string is matched" for letter in "bBAZzG"},
     **dict.fromkeys("nrtfvaexuUN0", "write the character itself"),
     **dict.fromkeys("123456789kg", "write the group's pattern again, because patterns do not remember matches"),
     **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
@@ -256,7 +256,7 @@ class Parser:
                 "a special character after \\", self.ways_out.get(character, f"write {character} without the \\")
             )
         if not escaped and character in SPECIAL:
-            unneeded = "leave it out, because the whole string is matched, or " if character in "^$" else ""
+            unneeded = f"leave out {character}, because the whole string is matched, or " if character in "^$" else ""
             self._reject(expected, f"{unneeded}write \\{character} for the symbol")
         self.position += 1
         return character

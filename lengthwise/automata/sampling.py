@@ -97,9 +97,9 @@ class StringSampler:
         impossible = ~self.possible(length)[choice]
         if impossible.any():
             raise ValueError(
-                "uniforms: expected a number of columns T such that strings of length T lead from every chosen start "
-                f"into the targets, got {length} columns, but start {choice[impossible][0]} has no string of this "
-                "length; choose lengths by `possible`"
+                "uniforms: expected a column for each symbol of a string that leads into the targets, got "
+                f"{length} columns, but start {choice[impossible][0]} has no string of this length; choose a length "
+                "with strings (for a DFA, count(length) > 0)"
             )
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()

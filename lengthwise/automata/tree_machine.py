@@ -59,8 +59,8 @@ class TreeMachine:
             )
         if table.ndim < 2 or set(table.shape) != {count}:
             raise ValueError(
-                f"table: expected one axis of {count} classes for each of the 2 or more parts of a window, got shape "
-                f"{table.shape}; give one axis for each part, with -1 for unknown entries"
+                f"table: expected 2 or more axes of {count} classes, one axis for each part of a window, got shape "
+                f"{table.shape}; write -1 at unknown entries"
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
             raise ValueError(
@@ -91,10 +91,10 @@ class TreeMachine:
     def check_strings(self, strings: Int64[np.ndarray, "B T"]) -> None:
         """Raise a ValueError unless each string has at least one symbol and contains only symbol ids or `PAD`."""
         if not strings.shape[1] or (strings.size and not PAD <= strings.min() <= strings.max() < len(self.symbols)):
+            got = f"ids from {strings.min()} to {strings.max()}" if strings.size else f"shape {strings.shape}"
             raise ValueError(
-                f"strings: expected at least one symbol in each string, as ids 0..{len(self.symbols) - 1} or the pad "
-                f"{PAD}, got an array of shape {strings.shape} without symbols or with other ids; encode strings over "
-                f"{self.symbols!r}"
+                f"strings: expected non-empty strings of symbol ids in 0..{len(self.symbols) - 1} or the pad {PAD}, "
+                f"got {got}; encode strings over {self.symbols!r}"
             )
 
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:

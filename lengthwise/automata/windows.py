@@ -21,8 +21,8 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:
         raise ValueError(
-            f"chunk_size: expected at most {MAX_PARTS:,} parts in all windows of a level together, got {size:,}, from "
-            f"{num_full:,} classes in chunks of {chunk_size}; use smaller chunks"
+            f"chunk_size: expected at most {MAX_PARTS:,} parts (chunk_size times the number of windows), got {size:,}, "
+            f"from {num_full:,} classes in chunks of {chunk_size}; use smaller chunks or fewer classes"
         )
     parts, full = np.arange(num_mixed + num_full), np.arange(num_mixed, num_mixed + num_full)
     blocks = []

@@ -104,8 +104,8 @@ class BlockLinearRNNConfig(ModelConfig):
             )
         if not self.hidden and self.columns == "unit" and self.input_map != "linear":
             raise ValueError(
-                f"input_map: expected 'linear' with columns 'unit' and hidden=0, got {self.input_map!r}; choose "
-                "'linear', because each symbol's input is then learned directly"
+                "input_map: expected 'linear' with columns 'unit' and hidden=0, which learn each symbol's input "
+                f"directly, got {self.input_map!r}; choose 'linear', or set hidden"
             )
         if self.columns in HARDENED and (self.input_map, self.first_state) != ("two-layer", "learned"):
             name = "input_map" if self.input_map == "linear" else "first_state"

@@ -92,7 +92,7 @@ class AcceptsVectors:
                 "give one or more sequences of such vectors"
             )
         if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
-            raise ValueError(f"inputs: expected the model's dtype {own}, got {inputs.dtype}; convert the inputs")
+            raise ValueError(f"inputs: expected the model's dtype {own}, got {inputs.dtype}; call inputs.to({own})")
         # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
         if inputs.device.type not in SYNCHRONOUS_DEVICES:
             on_device_assert(

@@ -105,8 +105,8 @@ class CausalTransformerConfig(ModelConfig):
             )
         if self.positions == "learned" and not self.learned_positions:
             raise ValueError(
-                "learned_positions: expected the size of the table of positions 'learned', got 0; give the largest "
-                "length of an input"
+                "learned_positions: expected at least 1 with positions 'learned', got 0; give the largest length of an "
+                "input"
             )
         return self
 

@@ -65,7 +65,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     if not callable(getattr(model, "readout", None)):
         raise ValueError(
             f"{type(model).__name__}.readout: expected a module that maps states [B, D] to logits [B, Y], got none; "
-            "set it in __init__"
+            "set self.readout in __init__"
         )
     length = min(LENGTH, model.max_length or LENGTH)
     strings = some_strings(NUM_STRINGS, length, len(task.symbols)).to(device_of(model))
@@ -236,8 +236,8 @@ def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step:
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if states.shape != expected.shape or not torch.allclose(states, expected, rtol=0, atol=limit, equal_nan=True):
         raise ValueError(
-            f"{type(model).__name__}.states: expected the states of step, one for each symbol, got different states; "
-            "yield the states of step, or leave out the method states"
+            f"{type(model).__name__}.states: expected the state that step returns after each symbol, got different "
+            "states; yield these, or delete the method states"
         )
 
 
@@ -253,8 +253,8 @@ def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[tup
         after = _call(model, "step", tokens, state)
         if not isinstance(after, tuple) or len(after) != 2:
             raise ValueError(
-                f"{type(model).__name__}.step: expected logits [B, Y] and the next state [B, D], got "
-                f"{type(after).__name__}; return both"
+                f"{type(model).__name__}.step: expected a tuple of logits [B, Y] and the next state [B, D], got "
+                f"{f'a tuple of {len(after)}' if isinstance(after, tuple) else type(after).__name__}; return these two"
             )
         state = _tensor(model, "step", after[1], tuple(state.shape), "states like those of initial_state")
         yield after[0], state
@@ -301,7 +301,7 @@ def _error_in(model: SequenceModel, method: str, problem: Exception) -> Exceptio
 def _compare(
     model: SequenceModel, method: str, given: Tensor, expected: Float[Tensor, "B Y"], expectation: str = _SAME
 ) -> None:
-    logits = _tensor(model, method, given, tuple(expected.shape), "logits [B, Y] by readout")
+    logits = _tensor(model, method, given, tuple(expected.shape), "logits [B, Y] from readout")
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if not torch.allclose(logits, expected, rtol=0, atol=limit):
         are_finite = bool(logits.isfinite().all() & expected.isfinite().all())
@@ -319,8 +319,8 @@ def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, 
         if fits and given.is_floating_point():
             return given
         got = f"shape {list(given.shape)}" if not fits else f"{given.dtype}"
-    sizes = ["any" if size == -1 else size for size in shape]
+    sizes = ", ".join("any" if size == -1 else str(size) for size in shape)
     raise ValueError(
-        f"{type(model).__name__}.{method}: expected {what} of shape {sizes}, got {got}; return a floating-point tensor "
+        f"{type(model).__name__}.{method}: expected {what}, here [{sizes}], got {got}; return a floating-point tensor "
         "of this shape"
     )

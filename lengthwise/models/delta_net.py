@@ -35,8 +35,8 @@ class DeltaNetConfig(StackedConfig):
         if self.householders > d_key:
             raise ValueError(
                 f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), got "
-                f"{self.householders}; lower householders, or choose fewer heads ({d_key} "
-                "Householder matrices suffice for every orthogonal matrix)"
+                f"{self.householders}; choose householders={d_key}, which suffices for every orthogonal matrix, or "
+                "choose fewer heads"
             )
         return self
 

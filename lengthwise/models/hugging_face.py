@@ -175,7 +175,7 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
     cap = getattr(model.config, "final_logit_softcapping", None)
     if cap is not None or logits.shape != own.shape or not is_close(own, logits):
         raise ValueError(
-            "answers: expected a model that returns the logits of its last linear map unchanged, got a "
+            "model: expected a model that returns the logits of its last linear map unchanged, got a "
             f"{type(model).__name__}, which changes these logits; give a head that computes logits from hidden states"
         )
 
@@ -219,7 +219,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
     """A model of the library transformers that reads whole strings, for example because its cache grows."""
 
     name: ClassVar[str] = "hugging-face"
-    fewer_symbols_hint: ClassVar[str] = "give tokens=, the tokens of the symbols, to wrap_hugging_face"
+    fewer_symbols_hint: ClassVar[str] = "pass tokens=, the token of each symbol, to wrap_hugging_face"
     Config = HuggingFaceConfig
     config: HuggingFaceConfig
 
@@ -363,9 +363,9 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     limit = TOLERANCE * float(at_once.nan_to_num(0.0, 0.0, 0.0).abs().max())
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=limit, equal_nan=True):
         raise ValueError(
-            f"model: expected a {model.config.model_type} whose cache is its whole state, got logits that differ by up "
-            f"to {float((by_step - at_once).abs().max()):.2g} between reading token by token and at once; return "
-            "logits from a module of your own, and call wrap_module"
+            f"model: expected a {model.config.model_type} that computes equal logits token by token (from its cache) "
+            f"and at once, got logits that differ by up to {float((by_step - at_once).abs().max()):.2g}; write a "
+            "module that returns logits, and call wrap_module on it"
         )
 
 
@@ -390,7 +390,7 @@ def _output_embeddings(model: nn.Module) -> nn.Module:
     embeddings = get() if callable(get) else None
     if not isinstance(embeddings, nn.Module):
         raise ValueError(
-            f"answers: expected a model with output embeddings, got {type_in_words(model)}; pass a head that "
-            "computes logits from hidden states"
+            f"model: expected a model with output embeddings, which answers= needs, got {type_in_words(model)}; pass "
+            "head=, a module that computes logits from hidden states"
         )
     return embeddings

@@ -168,9 +168,7 @@ def machine_model_from_json(content: Mapping[str, Any]) -> MachineModel:
         TransducerModel.kind: Transducer,
     }
     if content["kind"] not in kinds:
-        raise ValueError(
-            f"kind: expected one of {', '.join(kinds)}, got {content['kind']!r}; use the kind of the machine"
-        )
+        raise ValueError(f"kind: expected one of {', '.join(kinds)}, got {content['kind']!r}; choose one of these")
     return as_model(kinds[content["kind"]].from_json(content["machine"]), content["classes"])
 
 

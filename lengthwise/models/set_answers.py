@@ -85,7 +85,8 @@ class SetAnswers(nn.Module):
         if len(given) != num_members or len(set(given)) < num_members:
             raise ValueError(
                 f"tokens: expected the indices of {num_members} different outputs, one for each symbol"
-                f"{' and one for the end' * (num_members > len(task.symbols))}, got {given}; list them in this order"
+                f"{' and one for the end' * (num_members > len(task.symbols))}, got {given}; give {num_members} "
+                "indices in the order of the task's symbols"
             )
         self.classes = task.classes
         self.score, self.above = score, float(above)
@@ -105,13 +106,13 @@ class SetAnswers(nn.Module):
         count = outputs.shape[-1]
         if count < needed or (self.num_outputs is not None and count > needed):
             way_out = (
-                "give tokens= to SetAnswers"
+                "pass tokens=, the index of each symbol's output, to SetAnswers"
                 if self.num_outputs is not None
-                else f"give tokens below {count} to SetAnswers"
+                else f"pass only tokens below {count} to SetAnswers"
             )
             raise ValueError(
                 f"outputs: expected {'at least ' * (self.num_outputs is None)}{needed} outputs of the net, got "
-                f"{count}; {way_out}"
+                f"{count}; {way_out}, or use a net with {needed} outputs"
             )
         if self.score == "softmax":
             outputs = outputs.softmax(-1)
@@ -143,7 +144,8 @@ def _check_rule(task: AnswersSets, score: Score, above: float) -> None:
     if isinstance(above, bool) or not isinstance(above, int | float) or not low <= above <= high:
         limits = "a number" if score == "logit" else "a probability from 0 to 1"
         raise ValueError(
-            f"above: expected {limits} as the threshold for score={score!r}, got {above!r}; give such a number"
+            f"above: expected {limits} as the threshold for score={score!r}, got {above!r}; choose "
+            f"{(low + high) / 2}, for example"
         )
 
 

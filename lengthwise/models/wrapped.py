@@ -120,7 +120,8 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
     name: ClassVar[str] = "wrapped"
     fewer_symbols_hint: ClassVar[str] = (
-        "leave out rows for pads and other symbols: nn.Embedding.from_pretrained(embedding.weight[ids])"
+        "keep only the embeddings of the task's symbols: nn.Embedding.from_pretrained(embedding.weight[ids]), where "
+        "ids lists the id of each symbol"
     )
     Config = WrappedConfig
     config: WrappedConfig
@@ -237,9 +238,8 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         core = self.core
         if not isinstance(core, nn.RNNBase) or core.proj_size:
             raise ValueError(
-                "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, got "
-                f"{'a cell' if self.is_cell else f'proj_size={core.proj_size}'}; steps of other "
-                "cores have no bounds, so wrap one of the three kinds"
+                "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, because no other core has bounds, "
+                f"got {'a cell' if self.is_cell else f'proj_size={core.proj_size}'}; wrap one of these three"
             )
         features = Intervals.around(self.embedding(token).to(states.low.dtype))
         size, layers = self.config.hidden_size, self.config.num_layers
@@ -334,10 +334,12 @@ def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:
         result = part(values)
     except Exception as problem:  # the part may be any user's code
         raise ValueError(
-            f"{name}: expected a module that takes {what}, got an error: {first_line(problem)}; give such a module"
+            f"{name}: expected a module that takes {what} of shape {list(values.shape)}, got an error: "
+            f"{first_line(problem)}; adapt the module to this input"
         ) from None
     if not isinstance(result, Tensor):
+        got = type(result).__name__
         raise ValueError(
-            f"{name}: expected a module that returns a tensor, got {type(result).__name__}; give such a module"
+            f"{name}: expected a module that returns a tensor, got {got}; let its forward return one tensor"
         )
     return result

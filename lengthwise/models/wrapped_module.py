@@ -126,7 +126,7 @@ class WrappedModule(HoldsParts, SequenceModel):
     """A model that `wrap_module` makes; it runs a user's module or function on whole strings."""
 
     name: ClassVar[str] = "wrapped-module"
-    fewer_symbols_hint: ClassVar[str] = "give num_symbols=, or tokens=, the tokens of the symbols, to wrap_module"
+    fewer_symbols_hint: ClassVar[str] = "pass num_symbols= or tokens= (the token of each symbol) to wrap_module"
     Config = WrappedModuleConfig
     config: WrappedModuleConfig
 

@@ -31,7 +31,7 @@ class XLSTMConfig(StackedConfig):
     def _cells_are_known(self) -> "XLSTMConfig":
         if not self.cells or set(self.cells) - set(CELLS):
             raise ValueError(
-                f"cells: expected a word of the letters s and m, got {self.cells!r}; choose sm, for example"
+                f"cells: expected a letter s or m for each cell of a layer, got {self.cells!r}; choose sm, for example"
             )
         return self
 

@@ -115,7 +115,7 @@ def _check_targets(targets: Tensor, tokens: Tensor, num_answers: int) -> None:
     outside = (targets != IGNORE) & ((targets < 0) | (targets >= num_answers))
     if bool(outside.any()):
         raise ValueError(
-            f"targets: expected numbers from 0 to {num_answers - 1}, or {IGNORE} for no answer, got "
+            f"targets: expected ids of answers in 0..{num_answers - 1}, or {IGNORE} for no answer, got "
             f"{int(targets[outside][0])}; give the index of a row of emissions"
         )
 

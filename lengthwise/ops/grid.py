@@ -129,5 +129,5 @@ def _check(cell: Cell, top: Tensor, left: Tensor, first: Tensor, second: Tensor)
     check_axes("second", second, "B, m")
     if len(first) != len(second):
         raise ValueError(
-            f"second: expected {len(first)} strings, as in first, got {len(second)}; give two strings for each grid"
+            f"second: expected {len(first)} strings, as in first, got {len(second)}; give as many as in first"
         )

@@ -41,10 +41,8 @@ def integer_loss(
             "exist"
         )
     if not sharpness > 0:
-        raise ValueError(
-            f"sharpness: expected a number above 0, got {sharpness}; give such a number, because only then the "
-            "target is the likeliest integer"
-        )
+        # Otherwise, the target would not be the likeliest integer.
+        raise ValueError(f"sharpness: expected a number above 0, got {sharpness}; choose 4.0, for example")
     offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)
     # The large terms of z(y) are near y, so few neighbors of y suffice, however far the target is.
     distances = (numbers.detach().round() - numbers)[:, None] + offsets

@@ -58,7 +58,9 @@ class Intervals:
         """Return the interval [value - `radius`, value + `radius`] around each value."""
         check_tensors(values=values)
         if radius < 0:
-            raise ValueError(f"radius: expected a number of at least 0, got {radius}; give half the width")
+            raise ValueError(
+                f"radius: expected a number of at least 0, got {radius}; give half the width of the interval"
+            )
         return cls(values - radius, values + radius)
 
     @property

@@ -80,8 +80,8 @@ def _check(elements: Elements) -> None:
     lengths = {element.shape[1] if element.ndim > 1 else 0 for element in elements}
     if len(lengths) != 1 or 0 in lengths:
         raise ValueError(
-            "elements: expected tensors whose dimension 1 has the same size, which is not 0, got sizes "
-            f"{sorted(lengths)}; dimension 1 is time, so give each tensor all steps"
+            "elements: expected tensors of one size, at least 1, in dimension 1 (time), got sizes "
+            f"{sorted(lengths)}; give each tensor all steps"
         )
 
 

@@ -293,12 +293,12 @@ def check_symbols(tokens: Tokens, num_symbols: int) -> None:
     if tokens.device.type not in SYNCHRONOUS_DEVICES:
         on_device_assert(
             (tokens >= 0) & (tokens < num_symbols),
-            f"tokens: expected symbols 0..{num_symbols - 1}, got others; check tokens",
+            f"tokens: expected symbol ids in 0..{num_symbols - 1}, got others; check tokens",
         )
     elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < num_symbols:
         got = f"{int(tokens.min())}..{int(tokens.max())}"
         raise ValueError(
-            f"tokens: expected symbols 0..{num_symbols - 1}, got {got}; give numbers of symbols, which count from 0"
+            f"tokens: expected symbol ids in 0..{num_symbols - 1}, got ids in {got}; number the symbols from 0"
         )
 
 

@@ -84,7 +84,7 @@ def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine
         shortest = difference(first, renamed)
     except ValueError as problem:
         assert expected is None
-        assert "expected a string that both machines answer, got no such string" in str(problem)  # noqa: PT017
+        assert "expected two machines that both answer some string, got" in str(problem)  # noqa: PT017
         return
     if expected is not None or shortest is None or len(shortest.string) < 8:
         assert (shortest and ("".join(shortest.string), shortest.answers)) == expected
@@ -147,9 +147,7 @@ def test_symbols_that_differ_are_named(first: tuple[str, ...], second: tuple[str
 
 
 def test_answers_without_a_common_name_are_refused() -> None:
-    message = (
-        r"^machine: expected two machines with an answer in common, got the answers even, odd and reject, accept; "
-    )
+    message = r"^machine: expected two machines .*, got the answers even, odd in one and reject, accept in the other; "
     with pytest.raises(ValueError, match=message):
         difference(constant(0, ("even", "odd")), constant(0, REJECT_ACCEPT))
     with pytest.raises(ValueError, match=r"^machine: expected only answers among x, y, got z; rename this answer$"):
@@ -207,6 +205,6 @@ def test_only_automata_get_more_symbols() -> None:
     other = constant(0, ("even", "odd"))
     assert other.with_symbols(("a",)) is other
     with pytest.raises(
-        ValueError, match=r"^alphabet: expected symbols that the machine reads, got 'b'; leave the symbol out"
+        ValueError, match=r"^alphabet: expected symbols that the machine reads, .*, got 'b'; leave this"
     ):
         other.with_symbols(("a", "b"))

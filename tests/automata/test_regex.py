@@ -87,9 +87,9 @@ def test_ranges_are_those_of_python(pattern: str) -> None:
     [
         (
             "^ab",
-            r"at position 1 of '\^ab', got '\^'; leave it out, .* matched, or write \\\^",
+            r"at position 1 of '\^ab', got '\^'; leave out \^, .* matched, or write \\\^",
         ),
-        ("ab$", r"at position 3 of 'ab\$', got '\$'; leave it out, because the whole string is matched, or"),
+        ("ab$", r"at position 3 of 'ab\$', got '\$'; leave out \$, because the whole string is matched, or"),
         ("[c-a]", r"expected a range that rises, of at most 2,000 symbols at position 2 of '\[c-a\]', got 'c'"),
         ("[ -\uffff]", "expected a range that rises, of at most 2,000 symbols"),
     ],
@@ -130,7 +130,7 @@ def test_any_text_is_a_pattern_or_refused_in_one_sentence(pattern: str) -> None:
         (r"\d", r"expected a special character after \ at position 2 of '\\d', got 'd'; write [0-9] for the digits"),
         (r"a\w", r"got 'w'; write [A-Za-z0-9_] for letters, digits and _"),
         (r"[\s]", r"got 's'; write the blanks themselves, between [ and ]"),
-        (r"\bab", r"got 'b'; leave it out, because the whole string is matched"),
+        (r"\bab", r"got 'b'; leave out \b, because the whole string is matched"),
         (r"\x41", r"got 'x'; write the character itself"),
         (r"(a)\1", r"got '1'; write the group's pattern again, because patterns do not remember matches"),
         (r"a\@", "got '@'; write @ without the \\"),

@@ -140,7 +140,7 @@ def test_survives_json(transducer: Transducer, chunk: int) -> None:
     ("leaves", "table", "outputs", "sentence"),
     [
         ([0, 1], [[0, 1], [1, 0]], [0, 1], "leaves: expected a class for the pad and each of 2 symbols"),
-        ([0, 0, 1], [[0, 1]], [0, 1], "table: expected one axis of 2 classes"),
+        ([0, 0, 1], [[0, 1]], [0, 1], "table: expected 2 or more axes of 2 classes"),
         ([0, 0, 2], [[0, 1], [1, 0]], [0, 1], r"expected classes in 0..1, or -1"),
         ([0, 0, 1], [[0, 1], [1, -2]], [0, 1], r"expected classes in 0..1, or -1"),
         ([0, 0, 1], [[0, 1], [1, 2]], [0, 1], r"expected classes in 0..1, or -1"),
@@ -154,7 +154,7 @@ def test_malformed_machines_are_refused(leaves: list, table: list, outputs: list
 
 def test_strings_and_transducers_over_other_symbols_are_refused() -> None:
     machine = tree_machine(library.parity())
-    with pytest.raises(ValueError, match="expected at least one symbol in each string"):
+    with pytest.raises(ValueError, match="expected non-empty strings of symbol ids"):
         machine.answers(np.zeros((1, 0), dtype=np.int64))
     with pytest.raises(ValueError, match="expected a transducer over the symbols"):
         machine.difference_string(library.cycle(3))
@@ -325,7 +325,8 @@ def test_windows_are_counted_before_they_are_made(num_mixed: int, num_full: int,
 
 def test_more_windows_than_memory_holds_are_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"at most 80,000,000 parts in all windows of a level together, got .*; use smaller chunks"
+        ValueError,
+        match=r"at most 80,000,000 parts \(chunk_size times the number of windows\), got .*; use smaller chunks",
     ):
         window_blocks(2, 2, 48)
 
@@ -362,7 +363,7 @@ def test_levels_with_too_many_windows_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(windows, "MAX_PARTS", 24)
     window_blocks(0, 3, 2)
     monkeypatch.setattr(windows, "MAX_PARTS", 23)
-    with pytest.raises(ValueError, match=r"^chunk_size: expected at most 23 parts in all windows of a level"):
+    with pytest.raises(ValueError, match=r"^chunk_size: expected at most 23 parts .chunk_size times"):
         window_blocks(0, 3, 2)
     monkeypatch.undo()
     monkeypatch.setattr(windows, "MAX_MERGES", 9)

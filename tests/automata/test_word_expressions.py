@@ -89,7 +89,7 @@ def test_expressions_are_plain() -> None:
         ),
         (r"GET\ PUT", r"after \\ at position 5 of .*, got ' '; leave the blank out, because no word contains one"),
         ("GET\\", "expected a symbol or a group at position 5 of .*, got the end; complete the pattern"),
-        ("^GET", r"got '\^'; leave it out, because the whole string is matched, or write \\\^ for the symbol"),
+        ("^GET", r"got '\^'; leave out \^, because the whole string is matched, or write \\\^ for the symbol"),
         (" * GET", r"got '\*'; write \\\* for the symbol"),
     ],
 )

@@ -172,7 +172,7 @@ def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:
     assert "symbols: go stop\n" in printed(capsys, "describe", "words.dot", "--alphabet", "stop")[1]
     Path("moore.dot").write_text('digraph { __start0 -> s; s [label="s / x"]; s -> s [label="a"] }')
     code, _, err = printed(capsys, "describe", "moore.dot", "--alphabet", "b")
-    assert (code, "expected symbols that the machine reads, got 'b'; leave the symbol out" in err) == (2, True)
+    assert (code, ", got 'b'; leave this symbol out" in err) == (2, True)
 
 
 def test_what_is_not_printed_is_escaped(capsys) -> None:

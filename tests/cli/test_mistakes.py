@@ -79,7 +79,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["certfy", "runs/one"], ", track, play)"),
         (
             ["train", "parity", "gru", "--set", "train.steps=-5"],
-            "train.steps: expected a number greater than or equal to 1, got -5; give one",
+            "train.steps: expected a number greater than or equal to 1, got -5; give such a value",
         ),
         (["train", "parity", "gru", "--wrkers", "2"], "Unknown option: --wrkers. Did you mean --workers?"),
         (["train", "parity", "gru", "--out", "here"], "Unknown option: --out.\n"),

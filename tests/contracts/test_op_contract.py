@@ -247,7 +247,7 @@ def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
         ("answer_log_probabilities", {"initial": ones(P)}, "initial: expected shape [2, 7], got [7]; give one"),
         ("causal_convolution", {"inputs": ones(T, E)}, "inputs: expected shape [B, T, D] with T of at least 1, got"),
         ("grid", {"first": IDS[0]}, "first: expected shape [B, n], got [3]; reshape it to 2 axes"),
-        ("grid", {"second": IDS[:1]}, "second: expected 2 strings, as in first, got 1; give two strings for each"),
+        ("grid", {"second": IDS[:1]}, "second: expected 2 strings, as in first, got 1; give as many as in first"),
         ("merge", {"weights": ones(E)}, "weights: expected a list or tuple of tensors, got one tensor; put the"),
         ("merge", {"weights": [ones(E)] * 6}, "weights: expected 5 tensors, and 6 more for each feed-forward block, "),
         ("merge", {"weights": [ones(E)] * 4 + [2]}, "weights: expected tensors, got an int at index 4; make a tensor"),
@@ -256,7 +256,7 @@ def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
         (
             "scan",
             {"elements": (ones(T),)},
-            "elements: expected tensors whose dimension 1 has the same size, which is not 0, ",
+            "elements: expected tensors of one size, at least 1, in dimension 1 (time), ",
         ),
         ("sparse_recurrence", {"mixtures": ones(K)}, "mixtures: expected shape [R, K], got [5]; reshape it to 2 axes"),
         ("sparse_recurrence", {"rows": ones(B, T)}, "rows: expected whole numbers (torch.int64), got torch.float32; "),

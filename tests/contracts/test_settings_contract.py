@@ -115,7 +115,7 @@ def test_true_is_no_number(name: str) -> None:
     kind = MODELS[name].Config
     numbers = [key for key, field in kind.model_fields.items() if type(field.default) in (int, float)]
     for key in numbers:
-        with pytest.raises(ValueError, match=f"^{key}: expected a number, got True; give one$"):
+        with pytest.raises(ValueError, match=f"^{key}: expected a number, got True; write a number$"):
             kind(**{key: True})
 
 

@@ -272,7 +272,7 @@ def test_wrong_requests_for_samples_are_errors_before_anything_is_drawn(task: Ta
     for sample in (task.sample, task.sample_all_answers):
         for batch_size in (-1, 0, 2.5, True, "2"):
             with pytest.raises(
-                ValueError, match=r"batch_size: expected a whole number of at least 1, got .*; give one"
+                ValueError, match=r"batch_size: expected a whole number of at least 1, got .*; give 1 or more"
             ):
                 sample(batch_size, length, seeded(0))
         for wrong in (2.5, True, "3"):

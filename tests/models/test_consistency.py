@@ -87,12 +87,12 @@ class Unread(Own):
 FAULTS = {
     Negated: r"Negated\.step: expected the logits of forward at the same position, got different logits",
     NoNumber: r"NoNumber\.step: expected the logits of forward",
-    OnlyLogits: r"OnlyLogits\.step: expected logits \[B, Y\] and the next state \[B, D\], got Tensor; return both",
-    Three: r"Three\.step: expected logits \[B, Y\] and the next state \[B, D\], got tuple",
+    OnlyLogits: r"OnlyLogits\.step: expected a tuple of logits \[B, Y\] and the next state .*, got Tensor; return",
+    Three: r"Three\.step: expected a tuple of logits \[B, Y\] and the next state \[B, D\], got a tuple of 3",
     OfLastPosition: r"OfLastPosition\.forward: expected logits of shape .*, an answer to each prefix, got \[3, 2\]",
     OfFirstPosition: r"OfFirstPosition\.last_state: expected the logits of forward at the same position, got different",
-    OfAllPositions: r"OfAllPositions\.last_state: expected logits \[B, Y\] by readout of shape",
-    Pair: r"Pair\.initial_state: expected states \[B, D\] of shape .*, got tuple",
+    OfAllPositions: r"OfAllPositions\.last_state: expected logits \[B, Y\] from readout, here \[3, 2\], got",
+    Pair: r"Pair\.initial_state: expected states \[B, D\], here \[3, any\], got tuple",
     Unread: r"Unread\.readout: expected a module that maps states \[B, D\] to logits \[B, Y\], got none",
 }
 

@@ -130,7 +130,7 @@ def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
 def test_tokens_have_to_be_named_where_there_are_more_than_symbols() -> None:
     """Else pads and other special tokens, which come first, would be read as the first symbols."""
     with pytest.raises(
-        ValueError, match=r"got a model with 3 symbols, whose first 2 need not be the task's; give tokens="
+        ValueError, match=r"got a model with 3 symbols, whose first 2 need not be the task's; pass tokens="
     ):
         certify(wrap_hugging_face(made("mamba"), nn.Linear(16, 2)), make_task("parity"))
 
@@ -203,7 +203,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: made("mamba"),
             {"answers": [0, 1]},
-            "answers: expected a model with output embeddings, got a Mamba",
+            "model: expected a model with output embeddings, which answers= needs, got a Mamba",
         ),
         (
             lambda: causal("gpt2", 8),
@@ -220,7 +220,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: WithoutTheCache(made("mamba").config),
             {"head": nn.Linear(16, 2)},
-            "expected a mamba whose cache is its whole state, got logits that differ by up to",
+            "expected a mamba that computes equal logits .* and at once, got logits that differ by up to",
         ),
         (
             lambda: nn.LSTM(2, 2),

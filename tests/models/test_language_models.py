@@ -125,7 +125,7 @@ def test_a_language_model_that_changes_the_logits_of_its_head_is_refused(change:
             logits=1.001 * type(model).forward(model, *given, **named).logits
         )
     with pytest.raises(
-        ValueError, match="answers: expected a model that returns the logits of its last linear map unchanged"
+        ValueError, match="model: expected a model that returns the logits of its last linear map unchanged"
     ):
         wrap_hugging_face(model, answers=SetAnswers(ENDS_IN_B, above=0.0), begin=BEGIN, tokens=[A, B])
 

@@ -80,7 +80,7 @@ def test_a_table_is_the_same_with_and_without_its_name() -> None:
         ({"positions": 3}, "model.positions: expected a valid string, got 3"),
         (
             {"positions": "learned"},
-            "model.learned_positions: expected the size of the table of positions 'learned', got 0",
+            "model.learned_positions: expected at least 1 with positions 'learned', got 0",
         ),
         (
             {"positions": "t5", "learned_positions": 40},

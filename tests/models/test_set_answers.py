@@ -124,9 +124,9 @@ def test_what_does_not_fit_is_named(settings, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("num_outputs", "tokens", "sentence"),
     [
-        (2, None, "outputs: expected 3 outputs of the net, got 2; give tokens= to SetAnswers"),
-        (4, None, "outputs: expected 3 outputs of the net, got 4; give tokens= to SetAnswers"),
-        (4, [1, 2, 4], "outputs: expected at least 5 outputs of the net, got 4; give tokens below 4"),
+        (2, None, "outputs: expected 3 outputs of the net, got 2; pass tokens=, the index of"),
+        (4, None, "outputs: expected 3 outputs of the net, got 4; pass tokens=, the index of"),
+        (4, [1, 2, 4], "outputs: expected at least 5 outputs of the net, got 4; pass only tokens below 4"),
     ],
 )
 def test_another_number_of_outputs_is_named(num_outputs: int, tokens, sentence: str) -> None:

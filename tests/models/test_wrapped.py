@@ -143,7 +143,7 @@ EMBEDDING, CORE, HEAD = nn.Embedding(2, 4), nn.LSTM(4, 6), nn.Linear(6, 2)
             "core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a",
         ),
         ((EMBEDDING, nn.LSTM(5, 6), HEAD), "core: expected input_size=4, the width of the embedding, got 5"),
-        ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states, got an error"),
+        ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states of shape .*, got an error"),
         ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] from states \[B, H\]"),
         ((EMBEDDING, CORE, nn.LSTM(6, 2)), "head: expected a module that returns a tensor, got tuple"),
         ((nn.Embedding(2, 4, max_norm=1.0), CORE, HEAD), "embedding: expected an embedding without max_norm"),
@@ -244,7 +244,7 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
     net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))
     for measure in (certify, lambda net, task: length_curve(net, task, [5])):
         with pytest.raises(
-            ValueError, match=r"with the 2 symbols of the task, got a model with 3 symbols, .* leave out"
+            ValueError, match=r"with the 2 symbols of the task, got a model with 3 symbols, .* keep only"
         ):
             measure(net, make_task("parity"))
 

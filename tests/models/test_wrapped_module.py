@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_named(module, settings, sentence: str) -> None:
 
 def test_a_net_of_another_task_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"with the 2 symbols of the task, got a model with 5 symbols, .*; give num_symbols="
+        ValueError, match=r"with the 2 symbols of the task, got a model with 5 symbols, .*; pass num_symbols="
     ):
         attack(wrap_module(Causal(), num_classes=2, num_symbols=5, max_length=64), PARITY)
     assert isinstance(wrap_module(right, num_classes=2, num_symbols=2).config, ModelConfig)

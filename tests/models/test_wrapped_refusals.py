@@ -174,10 +174,19 @@ class OtherStates(Plain):
     ("given", "sentence"),
     [
         (lambda inputs: None, "expected an iterator of states .*, got NoneType; yield the"),
-        (lambda inputs: iter(()), "expected the states of step, one for each symbol, got different states"),
-        (lambda inputs: iter([torch.zeros(len(inputs), 1, 4)]), "expected the states of step, one for each symbol"),
-        (lambda inputs: iter([torch.zeros(*inputs.shape, 4)]), "expected the states of step, one for each symbol"),
-        (lambda inputs: iter([torch.zeros(*inputs.shape, 9)]), "expected the states of step, one for each symbol"),
+        (lambda inputs: iter(()), "expected the state that step returns after each symbol, got different states"),
+        (
+            lambda inputs: iter([torch.zeros(len(inputs), 1, 4)]),
+            "expected the state that step returns after each symbol",
+        ),
+        (
+            lambda inputs: iter([torch.zeros(*inputs.shape, 4)]),
+            "expected the state that step returns after each symbol",
+        ),
+        (
+            lambda inputs: iter([torch.zeros(*inputs.shape, 9)]),
+            "expected the state that step returns after each symbol",
+        ),
     ],
 )
 def test_states_are_those_of_steps(given, sentence: str) -> None:

@@ -87,8 +87,8 @@ def test_what_is_no_string_of_symbols_is_refused() -> None:
     transitions, emissions, initial = random_model(2, torch.float32, torch.Generator().manual_seed(0))
     tokens, targets = random_strings(3, 2, torch.Generator().manual_seed(0))
     for changed, sentence in (
-        (tokens + 1, r"tokens: expected symbols 0..1, got 1..2"),
-        (tokens - 1, r"tokens: expected symbols 0..1, got -1..0"),
+        (tokens + 1, r"tokens: expected symbol ids in 0..1, got ids in 1..2"),
+        (tokens - 1, r"tokens: expected symbol ids in 0..1, got ids in -1..0"),
         (tokens[:, :0], r"tokens: expected at least 1 step, got 0"),
     ):
         with pytest.raises(ValueError, match=sentence):

@@ -274,8 +274,8 @@ def test_tables_and_tokens_that_do_not_fit_are_named() -> None:
     )
     for function in (symbol_recurrence, symbol_final_state):
         for changed, message in (
-            ((table, values, tokens + 3, initial), "tokens: expected symbols 0..2, got 3..3; give numbers of symbols"),
-            ((table, values, tokens - 1, initial), "tokens: expected symbols 0..2, got -1..-1"),
+            ((table, values, tokens + 3, initial), "tokens: expected symbol ids in 0..2, got ids in 3..3; number"),
+            ((table, values, tokens - 1, initial), "tokens: expected symbol ids in 0..2, got ids in -1..-1"),
             ((table, values, tokens[:, :0], initial), "tokens: expected at least 1 step, got 0"),
             (
                 (table, values.double(), tokens, initial),

@@ -51,7 +51,7 @@ SAMPLINGS = "'near-miss' or 'chi2023'"
     ],
 )
 def test_a_value_out_of_bounds_is_named_with_the_bound(name: str, field: str, value: object, expected: str) -> None:
-    message = f"task.{field}: expected {expected}, got {value!r}; give one"
+    message = f"task.{field}: expected {expected}, got {value!r}; give such a value"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make_task(name, **{field: value})
 

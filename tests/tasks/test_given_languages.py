@@ -151,7 +151,7 @@ def test_equal_languages_are_drawn_alike() -> None:
             {"pattern": "(a|b"},
             r"^task\.pattern: expected a closing \) at position 5 of '\(a\|b', got the end; close the",
         ),
-        ({"pattern": 7}, r"^task\.pattern: expected a valid string, got 7; give one$"),
+        ({"pattern": 7}, r"^task\.pattern: expected a valid string, got 7; give such a value$"),
         ({"pattern": "[^ab]"}, r"^task\.pattern: .* that contains no string of one symbol or more; choose a language"),
         ({"pattern": "", "alphabet": "ab"}, r"^task\.pattern: .* that contains no string of one symbol or more; "),
         (
@@ -201,7 +201,7 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
             {"transitions": []},
             r"transitions: expected at least one state and one symbol, got 0 states and 2 symbols; give",
         ),
-        ({"transitions": [[0, None]]}, r"transitions\.0\.1: expected a valid integer, got None; give one$"),
+        ({"transitions": [[0, None]]}, r"transitions\.0\.1: expected a valid integer, got None; give such a value$"),
         (
             {"transitions": [[0, 1], [1, 0]], "accepting": [0, 1]},
             r"transitions: .* contains every string of one symbol or",

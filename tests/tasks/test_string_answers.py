@@ -105,7 +105,7 @@ def test_fields_say_how_many_letters_there_are() -> None:
     assert make_task("bucket-sort", num_digits=9).letters == tuple("123456789")
     assert make_task("reverse-string", num_letters=26).classes[-1] == "z"
     for name, field, value in (("bucket-sort", "num_digits", 10), ("duplicate-string", "num_letters", 1)):
-        with pytest.raises(ValueError, match=rf"^task\.{field}: expected a number .* got {value}; give one$"):
+        with pytest.raises(ValueError, match=rf"^task\.{field}: expected a number .* got {value}; give such a value$"):
             make_task(name, **{field: value})
 
 

@@ -106,7 +106,7 @@ def test_generators_name_their_group_or_need_no_name() -> None:
             {"generators": [[1, 0], [1, 2, 0]]},
             r"^task\.generators: expected permutations of as many points as generator 0 has",
         ),
-        ({"generators": [["x"]]}, r"^task\.generators\.0\.0: expected a valid integer.*, got 'x'; give one$"),
+        ({"generators": [["x"]]}, r"^task\.generators\.0\.0: expected a valid integer.*, got 'x'; give such a value$"),
         (
             {"generators": [[]]},
             r"^task\.generators: expected more than the identity, got the identity alone; add a permutation",

@@ -64,7 +64,7 @@ def test_margins_of_the_sheet(a: int, p: int, margin: float) -> None:
 
 
 def test_arcs_are_refused_where_less_suffices() -> None:
-    with pytest.raises(ValueError, match="zeros: expected a whole number of at least 1, got 0; give one"):
+    with pytest.raises(ValueError, match="zeros: expected a whole number of at least 1, got 0; give 1 or more"):
         rotation(0, 3)
     begin(is_checked=False)  # the annotations reject the wrong type before the function can
     with pytest.raises(ValueError, match=r"zeros: expected a whole number of at least 1, got 1\.5"):
