@@ -283,7 +283,7 @@ def _check_generators(generators: tuple[Permutation, ...]) -> None:
         if len(permutation) != degree:
             raise ValueError(
                 f"generators: expected permutations of as many points as generator 0 has ({degree}), got "
-                f"{len(permutation)} points in generator {index}; add fixed points"
+                f"{len(permutation)} points in generator {index}; add fixed points to the shorter one"
             )
         if sorted(permutation) != list(range(degree)):
             raise ValueError(

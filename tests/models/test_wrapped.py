@@ -143,7 +143,7 @@ EMBEDDING, CORE, HEAD = nn.Embedding(2, 4), nn.LSTM(4, 6), nn.Linear(6, 2)
             "core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a",
         ),
         ((EMBEDDING, nn.LSTM(5, 6), HEAD), "core: expected input_size=4, the width of the embedding, got 5"),
-        ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states of shape .*, got an error"),
+        ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states .*, got an error"),
         ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] from states \[B, H\]"),
         ((EMBEDDING, CORE, nn.LSTM(6, 2)), "head: expected a module that returns a tensor, got tuple"),
         ((nn.Embedding(2, 4, max_norm=1.0), CORE, HEAD), "embedding: expected an embedding without max_norm"),
