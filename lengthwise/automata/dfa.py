@@ -278,7 +278,7 @@ class DFA:
         entries = ("alphabet", "transitions", "accepting", "start")
         if set(content) != set(entries):
             raise ValueError(
-                f"content: expected the entries {list(entries)}, got {list(content)}; give only the expected entries"
+                f"content: expected the entries {list(entries)}, got {list(content)}; give exactly the expected entries"
             )
         alphabet, transitions, accepting, start = (content[entry] for entry in entries)
         _check_transitions(transitions, len(alphabet))
