@@ -7,8 +7,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns, unit_columns
-from lengthwise.validation import check_choice, check_divisor
+from lengthwise.ops.column_norm import (
+    checked_power,
+    clamped_columns,
+    reflections,
+    rescaled_blocks,
+    stochastic_columns,
+    unit_columns,
+)
+from lengthwise.validation import check_choice, check_divisor, check_sizes
 
 Columns = Literal["stochastic", "reflected", "clamped", "rescaled", "unit"]
 """The kind of constraint on the columns of transition matrices (see `BlockLinearLayer`)."""
@@ -26,6 +33,8 @@ HARDENED = ("stochastic", "reflected")
 
 def num_transition_features(d_model: int, block_dim: int, columns: Columns) -> int:
     """Return the number of features that determine a symbol's transition matrix A."""
+    check_choice("columns", columns, get_args(Columns))
+    check_divisor("block_dim", block_dim, d_model)
     return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
@@ -62,7 +71,8 @@ class BlockLinearLayer(nn.Module):
         other papers (see `reflections` and `unit_columns`).
 
     Raises:
-        ValueError: `columns`, `input_map` or `first_state` is unknown, or `block_dim` does not divide `d_model`.
+        ValueError: `columns`, `input_map` or `first_state` is unknown, `block_dim` does not divide `d_model`, or p is
+            below 1 although the columns have p-norms.
     """
 
     temperature: Tensor
@@ -87,6 +97,10 @@ class BlockLinearLayer(nn.Module):
         ):
             check_choice(argument, value, get_args(kind))
         check_divisor("block_dim", block_dim, d_model)
+        if columns in NORMALIZED:
+            checked_power(p)
+        if hidden != 0:
+            check_sizes(hidden=hidden)
         self.blocks = (d_model // block_dim, block_dim)
         self.columns, self.p = columns, p
         self.transition_map = nn.Sequential()

@@ -85,6 +85,7 @@ class DeltaNetLayer(TabledLayer):
         check_sizes(householders=householders)
         check_divisor("num_heads", num_heads, d_model)
         check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
+        self.d_model = d_model
         self.num_heads, self.householders = num_heads, householders
         self.max_strength = MAX_STRENGTH[eigenvalues]
         self.d_key = d_model // num_heads

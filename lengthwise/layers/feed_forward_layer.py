@@ -22,6 +22,7 @@ class FeedForwardLayer(RecurrentLayer):
     def __init__(self, *, d_model: int, hidden: int) -> None:
         super().__init__()
         check_sizes(d_model=d_model, hidden=hidden)
+        self.d_model = d_model
         self.state_size = 0
         self.gate = nn.Linear(d_model, hidden, bias=False)
         self.value = nn.Linear(d_model, hidden, bias=False)

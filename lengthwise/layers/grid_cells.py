@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.grid import Cell
+from lengthwise.ops.integer_answers import check_sharpness
 from lengthwise.validation import check_sizes
 
 Counts = Int64[Tensor, "B T"]
@@ -199,6 +200,7 @@ class NumberReadout(nn.Module):
     def __init__(self, num_classes: int, *, sharpness: float) -> None:
         super().__init__()
         check_sizes(num_classes=num_classes)
+        check_sharpness(sharpness)
         self.num_classes = num_classes
         self.sharpness = sharpness
 

@@ -53,6 +53,7 @@ class LinearCDELayer(TabledLayer):
             check_divisor("block_dim", block_dim, d_model)
         super().__init__()
         check_sizes(d_model=d_model, rank=rank)
+        self.d_model = d_model
         self.state_size = d_model
         self.structure = structure
         self.block_dim = block_dim if structure == "block" else d_model

@@ -26,6 +26,7 @@ class DenseLinearLayer(RecurrentLayer):
     def __init__(self, *, d_model: int, d_state: int) -> None:
         super().__init__()
         check_sizes(d_model=d_model, d_state=d_state)
+        self.d_model = d_model
         self.state_size = d_state
         self.a = nn.Parameter(torch.empty(d_state, d_state))
         self.b = nn.Linear(d_model, d_state, bias=False)
@@ -55,6 +56,7 @@ class _DiagonalLayer(RecurrentLayer):
     def __init__(self, *, d_model: int, num_states: int) -> None:
         super().__init__()
         check_sizes(d_model=d_model, num_states=num_states)
+        self.d_model = d_model
         self.num_states = num_states
         self.state_size = 2 * num_states
         self.b = nn.Parameter(torch.empty(num_states, d_model, 2))
@@ -183,6 +185,7 @@ class InputDependentLayer(RecurrentLayer):
     def __init__(self, *, d_model: int, hidden: int) -> None:
         super().__init__()
         check_sizes(d_model=d_model, hidden=hidden)
+        self.d_model = d_model
         self.state_size = d_model
         self.transition_map = nn.Sequential(nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, d_model))
         self.b = nn.Linear(d_model, d_model)

@@ -49,6 +49,7 @@ class SelectiveLayer(RecurrentLayer):
         super().__init__()
         check_sizes(d_model=d_model, d_state=d_state)
         check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
+        self.d_model = d_model
         self.width = 2 * d_model
         self.d_state = d_state
         self.eigenvalues = eigenvalues

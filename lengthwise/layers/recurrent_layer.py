@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import Intervals
-from lengthwise.validation import check_sizes
+from lengthwise.ops.shapes import check_shape, check_tensors
+from lengthwise.validation import check_kind, check_sizes
 
 Features = Float[Tensor, "B T D"]
 """The features that a layer reads or returns: D numbers at each position of each string."""
@@ -28,10 +29,30 @@ class RecurrentLayer(nn.Module, ABC):
     """A map from the features of some positions, and the state before them, to outputs and the state after them.
 
     A state is `state_size` real numbers for each string, with complex numbers as pairs. A layer must return the same
-    results for several positions at once as for one position after another.
+    results for several positions at once as for one position after another. If a layer sets `d_model`, the width D of
+    its features, calls refuse features of another width.
     """
 
     state_size: int
+    d_model: int
+
+    def __call__(self, features: Features, state: State) -> tuple[Features, State]:
+        """Return the results of `forward`, after a check of the shapes of its arguments."""
+        if not torch.compiler.is_exporting():  # in an export, sizes may be symbols instead of numbers
+            self._check(features, state)
+        results: tuple[Features, State] = super().__call__(features, state)
+        return results
+
+    def _check(self, features: Features, state: State) -> None:
+        check_tensors(features=features, state=state)
+        width = getattr(self, "d_model", "D")
+        if features.ndim != 3 or not features.shape[1] or width not in ("D", features.shape[2]):
+            raise ValueError(
+                f"features: expected shape [B, T, {width}] with T of at least 1, got {list(features.shape)}; give the "
+                "features of each string and position"
+            )
+        a_state = "give one state for each string, as from initial_state"
+        check_shape("state", state, (len(features), self.state_size), a_state)
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -87,6 +108,9 @@ class Gated(RecurrentLayer):
 
     def __init__(self, layer: RecurrentLayer, *, d_model: int) -> None:
         super().__init__()
+        check_kind("layer", layer, RecurrentLayer, "a recurrent layer")
+        check_sizes(d_model=d_model)
+        self.d_model = d_model
         self.layer = layer
         self.widen = nn.Linear(d_model, 2 * d_model)
         self.state_size = layer.state_size

@@ -1,11 +1,14 @@
 """A convolution over the last few inputs, with a kernel for each channel."""
 
+from numbers import Integral
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State
+from lengthwise.validation import check_sizes, truncate
 
 
 class ShortConvolution(RecurrentLayer):
@@ -20,10 +23,13 @@ class ShortConvolution(RecurrentLayer):
 
     def __init__(self, *, channels: int, width: int) -> None:
         super().__init__()
-        if width < 1:
+        check_sizes(channels=channels)
+        if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
+            got = truncate(repr(width))
             raise ValueError(
-                f"width: expected a kernel over at least 1 input, got {width}; give 1 or more, or use no convolution"
+                f"width: expected a kernel over at least 1 input, got {got}; give 1 or more, or use no convolution"
             )
+        self.d_model = channels
         self.channels, self.width = channels, width
         self.state_size = (width - 1) * channels
         self.weight = nn.Parameter(torch.empty(channels, width))

@@ -51,6 +51,7 @@ class PDSSMLayer(TabledLayer):
         check_sizes(d_model=d_model, d_state=d_state, num_matrices=num_matrices)
         check_choice("diagonal", diagonal, get_args(Diagonal))
         check_choice("form", form, get_args(Form))
+        self.d_model = d_model
         self.num_states, self.parts = d_state, 1 if diagonal == "none" else 2
         self.state_size = self.parts * d_state
         self.form: Form = form

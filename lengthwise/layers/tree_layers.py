@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, hidden: int) -> None:
         super().__init__()
-        check_sizes(d_model=d_model)
+        check_sizes(d_model=d_model, hidden=hidden)
         self.widen = nn.Linear(d_model, hidden)
         self.narrow = nn.Linear(hidden, d_model)
 
@@ -41,11 +41,17 @@ class TreeAttentionLayer(nn.Module):
         super().__init__()
         check_divisor("num_heads", num_heads, d_model)
         check_sizes(chunk_size=chunk_size)
+        hidden = 4 * d_model if hidden is None else hidden
+        check_sizes(hidden=hidden)
+        if hidden < self.num_feed_forwards:
+            raise ValueError(
+                f"hidden: expected at least {self.num_feed_forwards} units, got {hidden}; give one for each block"
+            )
         self.num_heads = num_heads
         self.to_query = nn.Linear(d_model, d_model, bias=self.attention_bias)
         self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=self.attention_bias)
         self.to_output = nn.Linear(d_model, d_model, bias=self.attention_bias)
-        hidden = (hidden or 4 * d_model) // self.num_feed_forwards
+        hidden //= self.num_feed_forwards
         self.feed_forwards = nn.ModuleList(FeedForward(d_model, hidden) for _ in range(self.num_feed_forwards))
         self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
 

@@ -34,6 +34,7 @@ class SLSTMLayer(RecurrentLayer):
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0) -> None:
         super().__init__()
         check_divisor("num_heads", num_heads, d_model)
+        self.d_model = d_model
         self.num_heads, self.width = num_heads, d_model // num_heads
         self.convolution = ShortConvolution(channels=d_model, width=conv) if conv else None
         self.sizes = [3 * d_model, self.convolution.state_size if self.convolution else 0]
@@ -97,6 +98,7 @@ class MLSTMLayer(TabledLayer):
         super().__init__()
         inner = 2 * d_model
         check_divisor("num_heads", num_heads, inner, "2 d_model")
+        self.d_model = d_model
         self.num_heads = num_heads
         self.width = inner // num_heads
         self.num_blocks = num_blocks

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_tensors
+
 
 def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
     """Return the index of the largest logit, or of the first of several equally large logits.
@@ -14,6 +16,10 @@ def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
         >>> answers_of(torch.tensor([[0.0, 2.0], [1.0, 1.0], [0.0, torch.inf]])).tolist()
         [1, 0, -1]
     """
+    check_tensors(logits=logits)
+    if not logits.ndim or not logits.shape[-1]:
+        got = list(logits.shape)
+        raise ValueError(f"logits: expected shape [..., Y] with Y of at least 1, got {got}; give one for each answer")
     # argmax alone would return some class even for NaN, so an overflow would count as an answer.
     return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
 

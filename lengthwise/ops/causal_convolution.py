@@ -16,6 +16,7 @@ def causal_convolution_by_definition(
         >>> causal_convolution_by_definition(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
         tensor([ 1., 12.])
     """
+    _check(inputs, kernels)
     length = inputs.shape[1]
     sums = [
         sum((kernels[:, s] * inputs[:, t - s] for s in range(t + 1)), torch.zeros_like(inputs[:, 0]))
@@ -36,6 +37,17 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
         >>> causal_convolution(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
         tensor([ 1., 12.])
     """
+    _check(inputs, kernels)
+    if torch.compiler.is_exporting():
+        return causal_convolution_by_definition(inputs, kernels)
+    length = inputs.shape[1]
+    # A product of transforms is a circular convolution. Zeros up to twice the length keep the end from wrapping around.
+    spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
+    outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
+    return outputs[:, :length]
+
+
+def _check(inputs: Tensor, kernels: Tensor) -> None:
     check_tensors(inputs=inputs, kernels=kernels)
     if inputs.ndim != 3 or not inputs.shape[1]:
         raise ValueError(
@@ -53,9 +65,3 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
             f"dtypes: expected real inputs and kernels, got {inputs.dtype} and {kernels.dtype}; convert them with "
             "Tensor.to"
         )
-    if torch.compiler.is_exporting():
-        return causal_convolution_by_definition(inputs, kernels)
-    # A product of transforms is a circular convolution. Zeros up to twice the length keep the end from wrapping around.
-    spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
-    outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
-    return outputs[:, :length]

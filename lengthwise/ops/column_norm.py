@@ -14,15 +14,17 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import in_full_precision
-from lengthwise.ops.shapes import check_tensors
+from lengthwise.ops.shapes import check_real, check_tensors
 
 
 def _check_square(matrices: Tensor) -> None:
-    """Raise a ValueError unless the last two axes have the same size."""
+    """Raise a ValueError unless the last two axes have the same size, and the numbers are real or complex."""
     check_tensors(matrices=matrices)
     if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2]:
         got = list(matrices.shape)
         raise ValueError(f"matrices: expected square matrices [..., S, S], got shape {got}; give two equal last axes")
+    if not (matrices.is_floating_point() or matrices.is_complex()):
+        raise ValueError(f"matrices: expected real numbers, got {matrices.dtype}; convert them with Tensor.float")
 
 
 def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
@@ -42,7 +44,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     Differs from the source: no difference.
     """
     _check_square(matrices)
-    norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
+    norms = torch.linalg.vector_norm(matrices, checked_power(p), dim=-2, keepdim=True)
     clamped: Tensor = matrices / norms.clamp(min=1.0)
     return clamped
 
@@ -65,7 +67,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
     Differs from the source: a column of zeros stays zero, whereas it becomes NaN in the source.
     """
     _check_square(matrices)
-    norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
+    norms = torch.linalg.vector_norm(matrices, checked_power(p), dim=-2, keepdim=True)
     # The smallest divisor is the smallest normal number. Adding an epsilon would make all norms less than 1.
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
     return scaled
@@ -90,8 +92,9 @@ def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 
     Differs from the source: a matrix of zeros stays zero; if several columns are largest, only the first has the
         gradient of the norm.
     """
+    _check_square(matrices)
     centered = matrices - matrices.mean(-2, keepdim=True)
-    norms = torch.linalg.vector_norm(centered, _checked(p), dim=-2, keepdim=True).max(-1, keepdim=True).values
+    norms = torch.linalg.vector_norm(centered, checked_power(p), dim=-2, keepdim=True).max(-1, keepdim=True).values
     rescaled: Tensor = centered / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
     return rescaled
 
@@ -111,7 +114,7 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     if torch.compiler.is_exporting():
         return rescaled_blocks_by_definition(matrices, p)
     _check_square(matrices)
-    rescaled: Tensor = _RescaledBlocks.apply(matrices, _checked(p))  # type: ignore[no-untyped-call]
+    rescaled: Tensor = _RescaledBlocks.apply(matrices, checked_power(p))  # type: ignore[no-untyped-call]
     return rescaled
 
 
@@ -160,8 +163,7 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     """
     _check_temperature(temperature)
     check_tensors(logits=logits)
-    if not logits.is_floating_point():
-        raise ValueError(f"logits: expected real numbers, got {logits.dtype}; convert them with Tensor.float")
+    check_real("logits", logits)
     # Division by 0 would give infinite or undefined logits.
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
@@ -187,6 +189,7 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
             f"dim: expected -2 for columns or -1 for rows of matrices [..., S, M], got {dim} for shape "
             f"{list(logits.shape)}; choose -2 or -1, and give at least two axes"
         )
+    check_real("logits", logits)
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
     # The difference is exactly 0, so the sum is exactly one-hot; (one_hot + soft) - soft would be rounded.
@@ -216,6 +219,10 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
     """
     _check_temperature(temperature)
     check_tensors(numbers=numbers)
+    check_real("numbers", numbers)
+    if not numbers.ndim or numbers.shape[-1] < 2:
+        got = list(numbers.shape)
+        raise ValueError(f"numbers: expected at least 2 numbers for each matrix, got shape {got}; give k, then b")
     direction, gate = numbers[..., :-1], numbers[..., -1]
     factor = 2 * torch.sigmoid(gate / temperature) if temperature else 2.0 * (gate > 0)
     unit = torch.nn.functional.normalize(direction, dim=-1)
@@ -231,7 +238,8 @@ def _check_temperature(temperature: float) -> None:
         )
 
 
-def _checked(p: float) -> float:
+def checked_power(p: float) -> float:
+    """Return p; raise a ValueError unless p defines a norm."""
     if not isinstance(p, Real) or not 1 <= p < math.inf:
         raise ValueError(
             f"p: expected a finite number of at least 1, got {p}; choose p >= 1, so that it defines a norm"

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_tensors
+
 
 def times_pairs(a: Float[Tensor, "*N 2"], x: Float[Tensor, "*M 2"]) -> Float[Tensor, "*K 2"]:
     """Return the products of complex numbers that are given as pairs of real numbers.
@@ -12,6 +14,10 @@ def times_pairs(a: Float[Tensor, "*N 2"], x: Float[Tensor, "*M 2"]) -> Float[Ten
         >>> times_pairs(torch.tensor([0.0, 1.0]), torch.tensor([[1.0, 2.0]]))
         tensor([[-2.,  1.]])
     """
+    for name, pairs in (("a", a), ("x", x)):
+        check_tensors(**{name: pairs})
+        if not pairs.ndim or pairs.shape[-1] != 2:
+            raise ValueError(f"{name}: expected pairs [..., 2], got shape {list(pairs.shape)}; give pairs of numbers")
     real = a[..., 0] * x[..., 0] - a[..., 1] * x[..., 1]
     imaginary = a[..., 0] * x[..., 1] + a[..., 1] * x[..., 0]
     return torch.stack([real, imaginary], -1)

@@ -27,7 +27,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.ops.shapes import check_shapes
+from lengthwise.devices import lowers_precision
+from lengthwise.ops.shapes import check_axes, check_shapes, check_tensors
 from lengthwise.validation import check_sizes
 
 MIN_BLOCK = 32
@@ -38,6 +39,7 @@ Heads = Float[Tensor, "B H T E"]
 HeadsLast = Float[Tensor, "B T H E"]
 
 
+@check_shapes
 def dilated_attention_by_definition(
     query: Heads, key: Heads, value: Heads, bias: Float[Tensor, "H C"], stride: int
 ) -> Heads:
@@ -57,6 +59,11 @@ def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[
                  [-inf, 1., -inf],
                  [2., -inf, 1.]]])
     """
+    if not torch.compiler.is_exporting():  # in an export, the length may be a symbol instead of a number
+        check_tensors(bias=bias)
+        check_axes("bias", bias, "H, C")
+        check_sizes(stride=stride, length=length)
+        _check_window(bias)
     positions = torch.arange(length, device=bias.device)
     distance = positions[:, None] - positions
     offset, remainder = distance // stride, distance % stride
@@ -92,9 +99,12 @@ def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor
         [0.0, 1.0, 2.0, 1.5, 2.5]
     """
     batch_size, num_heads, length, _ = query.shape
-    if not bias.shape[1]:
-        raise ValueError("bias: expected at least 1 column, got 0; give one column for each position of a window")
+    _check_window(bias)
     check_sizes(stride=stride)
+    dtypes = {tensor.dtype for tensor in (query, key, value)}
+    if len(dtypes) > 1 and not lowers_precision():
+        got = ", ".join(sorted(map(str, dtypes)))
+        raise ValueError(f"dtypes: expected one for query, key and value, got {got}; convert them with Tensor.to")
     missing = -length % stride
     window = min(bias.shape[1], (length + missing) // stride)
     size = min(max(window, MIN_BLOCK), (length + missing) // stride)
@@ -104,6 +114,11 @@ def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor
     attended: Tensor = _BandedAttention.apply(*strings, band)  # type: ignore[no-untyped-call]
     by_residue = torch.unflatten(attended, 0, (batch_size, stride, num_heads))
     return by_residue.permute(0, 2, 3, 1, 4).flatten(2, 3)[:, :, :length]
+
+
+def _check_window(bias: Tensor) -> None:
+    if not bias.shape[1]:
+        raise ValueError("bias: expected at least 1 column, got 0; give one column for each position of a window")
 
 
 def _by_residue(states: Heads, stride: int, missing: int) -> Float[Tensor, "M N E"]:

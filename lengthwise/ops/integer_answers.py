@@ -1,5 +1,8 @@
 """A loss for real numbers that are rounded to integers."""
 
+import math
+from numbers import Real
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -40,15 +43,21 @@ def integer_loss(
             "numbers: expected at least 1 number, got 0; give a number, because the mean of an empty list does not "
             "exist"
         )
-    if not sharpness > 0:
-        # Otherwise, the target would not be the likeliest integer.
-        raise ValueError(f"sharpness: expected a number above 0, got {sharpness}; choose 4.0, for example")
+    check_sharpness(sharpness)
     offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)
     # The large terms of z(y) are near y, so few neighbors of y suffice, however far the target is.
     distances = (numbers.detach().round() - numbers)[:, None] + offsets
     log_sums = (-sharpness * distances.square()).logsumexp(1)
     lowest = (-sharpness * offsets.square()).logsumexp(0)
     return (sharpness * (numbers - targets).square() + log_sums).mean() - lowest
+
+
+def check_sharpness(sharpness: float) -> None:
+    """Raise a ValueError unless the sharpness is a finite number above 0."""
+    if not isinstance(sharpness, Real) or not 0 < sharpness < math.inf:
+        raise ValueError(
+            f"sharpness: expected a number above 0, got {sharpness!r}; choose 4.0, for example"
+        )
 
 
 def integer_loss_by_definition(

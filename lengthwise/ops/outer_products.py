@@ -45,6 +45,7 @@ def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor,
         >>> decay_products_by_definition(torch.tensor([2.0, 3.0, -5.0])).tolist()
         [[1.0, 0.0, 0.0], [3.0, 1.0, 0.0], [-15.0, -5.0, 1.0]]
     """
+    _check_decays(decays)
     rows = [torch.zeros_like(decays)]
     for i, decay in enumerate(decays.unbind(-1)):
         onto_itself = torch.arange(decays.shape[-1], device=decays.device) == i
@@ -62,9 +63,16 @@ def decay_products(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
         >>> decay_products(torch.tensor([2.0, 0.0, -5.0])).tolist()
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.0, -5.0, 1.0]]
     """
-    check_tensors(decays=decays)
+    _check_decays(decays)
     products: Tensor = _DecayProducts.apply(decays)  # type: ignore[no-untyped-call]
     return products
+
+
+def _check_decays(decays: Tensor) -> None:
+    check_tensors(decays=decays)
+    if not decays.ndim or not decays.shape[-1]:
+        got = list(decays.shape)
+        raise ValueError(f"decays: expected shape [..., C] with C of at least 1, got {got}; give a decay for each step")
 
 
 class _DecayProducts(torch.autograd.Function):

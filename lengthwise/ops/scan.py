@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from lengthwise.ops.shapes import check_tensor_list
+from lengthwise.validation import check_function
 
 Elements = tuple[Tensor, ...]
 Operator = Callable[[Elements, Elements], Elements]
@@ -32,7 +33,7 @@ def scan_by_definition(operator: Operator, elements: Elements) -> Elements:
         >>> sums.tolist()
         [[0, 1, 3, 6, 10]]
     """
-    _check(elements)
+    _check(operator, elements)
     latest = _at(elements, slice(0, 1))
     prefixes = [latest]
     for t in range(1, elements[0].shape[1]):
@@ -49,7 +50,7 @@ def scan(operator: Operator, elements: Elements) -> Elements:
         >>> sums.tolist()
         [[0, 1, 3, 6, 10]]
     """
-    _check(elements)
+    _check(operator, elements)
     length = elements[0].shape[1]
     if length == 1:
         return elements
@@ -74,7 +75,8 @@ def interleaved(first: Tensor, second: Tensor) -> Tensor:
     return joined
 
 
-def _check(elements: Elements) -> None:
+def _check(operator: Operator, elements: Elements) -> None:
+    check_function("operator", operator)
     check_tensor_list("elements", elements)
     # A tensor without dimension 1 has the length 0.
     lengths = {element.shape[1] if element.ndim > 1 else 0 for element in elements}

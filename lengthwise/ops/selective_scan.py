@@ -28,9 +28,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.devices import in_full_precision
+from lengthwise.devices import SYNCHRONOUS_DEVICES, in_full_precision
 from lengthwise.ops.shapes import check_shapes
-from lengthwise.validation import check_choice
+from lengthwise.validation import check_choice, truncate
 
 Eigenvalues = Literal["positive", "signed"]
 """The range of decays: positive decays are in [0, 1], and signed decays in [-1, 1]."""
@@ -125,6 +125,9 @@ def selective_scan(
     needs_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
     tabled = None
     if rows is not None:
+        if not isinstance(rows, tuple | list) or len(rows) != 2:
+            got = truncate(repr(rows))
+            raise ValueError(f"rows: expected a pair of tensors, got {got}; give a table and each position's row in it")
         _check_rows(steps, *rows)
     if rows is not None and len(rows[0]) * rates.numel() <= MAX_TABLED:
         with torch.no_grad():
@@ -135,7 +138,11 @@ def selective_scan(
 
 @check_shapes
 def _check_rows(steps: Channels, table: Float[Tensor, "R E"], rows: Int64[Tensor, "B T"]) -> None:
-    """Check the shapes of a table of steps and of each position's row in it; the decorator `check_shapes` does this."""
+    """Check a table of steps and each position's row in it; the decorator `check_shapes` checks their shapes."""
+    if rows.device.type in SYNCHRONOUS_DEVICES and rows.numel():
+        low, high = (int(end) for end in rows.aminmax())
+        if not 0 <= low <= high < len(table):
+            raise ValueError(f"rows: expected rows 0..{len(table) - 1}, got {low}..{high}; give rows of the table")
 
 
 class _Tabled(NamedTuple):

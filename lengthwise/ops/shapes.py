@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
+from types import NoneType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
 import torch
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.validation import type_in_words
@@ -31,11 +33,13 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Make a function compare the shapes of its tensors with its annotations before it runs.
 
     Axes with the same letter must have the same size, and T, the number of positions, must not be 0. Axes such as
-    `_` and `*N` are not supported. Arguments without a shape in their annotation are not checked. A check takes a few
+    `_` and `*N` are not supported. Arguments without a shape in their annotation are not checked. Arguments annotated
+    as `Float` must contain real numbers, and arguments annotated as `Int64` whole numbers. A check takes a few
     microseconds. Exported graphs contain no checks.
 
     Raises:
-        ValueError: a shape does not fit the shapes of the arguments before it. The returned function raises this error.
+        ValueError: a shape does not fit the shapes of the arguments before it, or a tensor contains numbers of another
+            kind. The returned function raises this error.
 
     Example:
         >>> from jaxtyping import Float
@@ -51,11 +55,16 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     expected = {name: axes for name in names if (axes := _axes(hints.get(name)))}
     letters = {axis.letter for axes in expected.values() for axis in axes}
     constants = {letter: int(letter) for letter in letters if letter.isdigit()}
+    checks = {name: check for name in expected if (check := _check_of_numbers(hints[name]))}
 
     @wraps(function)
     def run(*given: Given.args, **named: Given.kwargs) -> Result:
         if not torch.compiler.is_exporting():  # in an export, sizes may be symbols instead of numbers
-            _check(expected, {**dict(zip(names, given, strict=False)), **named}, dict(constants))
+            by_name = {**dict(zip(names, given, strict=False)), **named}
+            _check(expected, by_name, dict(constants))
+            for name, check in checks.items():
+                if by_name.get(name) is not None:
+                    check(name, by_name[name])
         return function(*given, **named)
 
     return run
@@ -94,6 +103,18 @@ def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -
         raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
 
 
+def check_real(name: str, tensor: Tensor) -> None:
+    """Raise a ValueError, with the argument's name, unless the tensor's numbers are real, such as float32."""
+    if not tensor.is_floating_point():
+        raise ValueError(f"{name}: expected real numbers, got {tensor.dtype}; convert them with Tensor.float")
+
+
+def check_whole(name: str, tensor: Tensor) -> None:
+    """Raise a ValueError, with the argument's name, unless the tensor's numbers are indices, such as int64."""
+    if tensor.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"{name}: expected whole numbers, got {tensor.dtype}; convert them with Tensor.long")
+
+
 def check_strings(name: str, tensor: Tensor) -> None:
     """Raise a ValueError, with the argument's name, unless the tensor contains symbol indices [B, T] with T >= 1."""
     check_axes(name, tensor, "B, T")
@@ -123,6 +144,12 @@ def _axes(hint: Any) -> list[Axis]:
             parts = [axis.partition("+") for axis in text.split()]
             return [Axis(letter, int(more or 0)) for letter, _, more in parts]
     return []
+
+
+def _check_of_numbers(hint: Any) -> Callable[[str, Tensor], None] | None:
+    """Return the check of the numbers of an annotated tensor, or None if the annotation allows several kinds."""
+    kinds = [getattr(each, "dtypes", None) for each in get_args(hint) or (hint,) if each is not NoneType]
+    return {Float.dtypes: check_real, Int64.dtypes: check_whole}.get(kinds[0]) if len(kinds) == 1 else None
 
 
 def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: dict[str, int]) -> None:

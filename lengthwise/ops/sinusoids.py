@@ -1,12 +1,14 @@
 """Fixed sinusoidal encodings of positions in a string, and of the loops of a looped model."""
 
+from numbers import Integral
 from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from lengthwise.validation import check_choice, check_sizes
+from lengthwise.ops.shapes import check_axes, check_tensors
+from lengthwise.validation import check_choice, check_kind, check_sizes
 
 Time = Literal["index", "fraction"]
 """The time that encodes a loop: the loop's number r = 0 ... R - 1, or the fraction r / R of all R loops."""
@@ -39,6 +41,8 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: for an odd D, the last cosine is left out.
     """
+    check_tensors(positions=positions)
+    check_axes("positions", positions, "T")
     check_sizes(width=width)
     # For an odd width, the cosine of the last angle is cut off.
     angles = _angles(positions, (width + 1) // 2, 2.0 / width)
@@ -106,6 +110,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 
 
 def _check_count(argument: str, count: int) -> None:
+    check_kind(argument, count, (Integral, torch.SymInt), "a whole number")  # exports have symbols instead of numbers
     if count < 0:
         raise ValueError(f"{argument}: expected at least 0, got {count}; give the number of rows")
 

@@ -17,6 +17,7 @@ only on the symbol.
 """
 
 import math
+from numbers import Integral
 from typing import get_args
 
 import torch
@@ -33,8 +34,8 @@ from lengthwise.ops.block_recurrence import (
     chunk_starts,
     recurrence_by_definition,
 )
-from lengthwise.ops.shapes import check_axes, check_shape, check_strings, check_tensors
-from lengthwise.validation import check_choice
+from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_shape, check_strings, check_tensors
+from lengthwise.validation import check_choice, check_kind
 
 Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
@@ -59,6 +60,8 @@ all symbols: see `benchmarks/recurrence.py`."""
 
 def symbol_recurrence_by_definition(transitions: Table, values: Values, tokens: Tokens, initial: State) -> States:
     """Return all states x_t = A[u_t] x_{t-1} + v[u_t], by a loop after building the matrix of every position."""
+    if not torch.compiler.is_exporting():
+        _check(transitions, values, tokens, initial)
     return recurrence_by_definition(transitions[tokens], values[tokens], initial)
 
 
@@ -137,7 +140,9 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
         >>> one_hot_positions(flips, torch.tensor([[1, 0, 1]]), torch.tensor([[[1.0, 0.0]]])).flatten().tolist()
         [1, 1, 0]
     """
-    check_tensors(transitions=transitions, tokens=tokens, initial=initial)
+    check_tensors(transitions=transitions)
+    check_axes("transitions", transitions, "V, N, S, S")
+    _check(transitions, torch.zeros_like(transitions[..., 0]), tokens, initial)
     if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
         raise ValueError(
             "transitions: expected one-hot columns, and one-hot vectors in initial, got other numbers; call "
@@ -215,7 +220,13 @@ class SymbolStep:
     """A step of all strings: x becomes A[u] x + v[u] for the symbol u of each string."""
 
     def __init__(self, transitions: Table, values: Values | None, batch_size: int) -> None:
+        check_tensors(transitions=transitions)
+        check_optional_tensors(values=values)
+        check_axes("transitions", transitions, "V, N, S, S")
+        check_kind("batch_size", batch_size, Integral, "a whole number")
         count, blocks, width, _ = transitions.shape
+        if values is not None:
+            check_shape("values", values, (count, blocks, width), "give one vector for each matrix of transitions")
         self.transitions, self.values = transitions, values
         self.gathers = count >= MIN_GATHERED_SYMBOLS
         if not self.gathers:

@@ -15,10 +15,13 @@ own tree.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import SymInt, Tensor
+
+from lengthwise.validation import check_kind
 
 Ids = Int64[Tensor, "B T"]
 """The row in `Tree.leaves` of the symbol at each position of each string."""
@@ -111,6 +114,10 @@ def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = 
         >>> num_levels(500, 2), num_levels(500, 2, lower_chunk_sizes=(4, 4))
         (9, 7)
     """
+    check_kind("length", length, (Integral, SymInt), "a whole number")  # exports have symbols instead of numbers
+    check_kind("lower_chunk_sizes", lower_chunk_sizes, Sequence, "a list of whole numbers")
+    for size in (chunk_size, *lower_chunk_sizes):
+        check_kind("chunk_size", size, Integral, "a whole number")
     if length < 1:
         raise ValueError(f"length: expected at least 1 symbol, got {length}; give a length of 1 or more")
     if (smallest := min((chunk_size, *lower_chunk_sizes))) < 2:

@@ -45,7 +45,7 @@ from torch import Tensor
 from lengthwise.devices import lowers_precision
 from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states, cut_prefix_states_by_definition
 from lengthwise.ops.dilated_attention import attend_masked
-from lengthwise.ops.shapes import check_shapes
+from lengthwise.ops.shapes import check_shapes, check_tensor_list, check_tensors
 from lengthwise.ops.tree import FusedLayer, Ids, Merge, Observer, Perturbation, PrefixStates, Tree, TreeLayer
 
 TABLE_ROWS = 1024
@@ -67,6 +67,7 @@ def attend(
 
     For one head, q is the query of E numbers, and k_j, v_j and r_j are the key, value and bias of state j.
     """
+    _check_window(query, keys, values, bias)
     scale = 1.0 / math.sqrt(query.shape[-1])
     scaled = query * scale
     scores = torch.stack([(scaled * key).sum(-1) for key in keys]) + bias.T[: len(keys)].reshape(
@@ -77,6 +78,30 @@ def attend(
     for weight, value in zip(weights[1:], values[1:], strict=True):
         mixed = torch.addcmul(mixed, weight, value)
     return mixed.flatten(-2)
+
+
+def _check_window(query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], bias: Tensor) -> None:
+    check_tensors(query=query, bias=bias)
+    check_tensor_list("keys", keys)
+    check_tensor_list("values", values)
+    if torch.compiler.is_exporting():  # sizes may be symbols instead of numbers
+        return
+    if not len(keys) or len(keys) != len(values):
+        raise ValueError(
+            f"values: expected as many tensors as keys, and at least 1, got {len(values)} for {len(keys)} keys; give "
+            "one key and one value for each state of a window"
+        )
+    if query.ndim < 2 or any(part.shape != query.shape for part in (*keys, *values)):
+        got = ", ".join(str(list(part.shape)) for part in (*keys, *values))
+        raise ValueError(
+            f"query: expected shape [*N, H, E], like every key and value, got {list(query.shape)} and {got}; give "
+            "tensors of one shape"
+        )
+    if bias.ndim != 2 or len(bias) != query.shape[-2] or bias.shape[1] < len(keys):
+        raise ValueError(
+            f"bias: expected shape [{query.shape[-2]}, C] with C of at least {len(keys)}, got {list(bias.shape)}; "
+            "give one number for each head and each state of a window"
+        )
 
 
 def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:

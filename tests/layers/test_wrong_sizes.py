@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from lengthwise.layers.block_linear import BlockLinearLayer, num_symbol_features, num_transition_features
 from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.delta_net import DeltaNetLayer
 from lengthwise.layers.feed_forward_layer import FeedForwardLayer
@@ -15,17 +16,23 @@ from lengthwise.layers.linear_cde import LinearCDELayer
 from lengthwise.layers.linear_recurrence import DenseLinearLayer, InputDependentLayer, LRULayer, S5Layer
 from lengthwise.layers.log_depth import GatedSum, LinearOperator, LogDepthLayer, MLPOperator
 from lengthwise.layers.mamba import Mamba2Layer, MambaLayer
-from lengthwise.layers.recurrent_layer import MixtureReadout
+from lengthwise.layers.recurrent_layer import Gated, MixtureReadout, RecurrentLayer
 from lengthwise.layers.rwkv import ChannelMix, TimeMix
+from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.layers.sparse_linear import PDSSMLayer
 from lengthwise.layers.state_space import LiquidS4Layer, S4DLayer, S4Layer
 from lengthwise.layers.timestep import ConstantScales, TimestepScales
+from lengthwise.layers.tree_layers import MergeLayer
+from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
 from lengthwise.ops.column_norm import hard_columns, unit_columns
 from lengthwise.registry import Registry
 
 pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
 
 PD_SSM = {"d_model": 8, "d_state": 8, "num_matrices": 2, "diagonal": "none", "driven": False, "form": "scatter"}
+
+BLOCKS = {"d_model": 4, "block_dim": 2, "columns": "clamped", "p": 1.2, "hidden": 4}
+MERGE = {"d_model": 4, "num_heads": 2, "chunk_size": 2}
 
 LAYERS: list[tuple[Callable[..., nn.Module], dict[str, object]]] = [
     (Codebook, {"max_codes": 8, "d_model": 8}),
@@ -56,6 +63,7 @@ LAYERS: list[tuple[Callable[..., nn.Module], dict[str, object]]] = [
     (LiquidS4Layer, {"d_model": 8, "d_state": 8}),
     (TimestepScales, {"d_model": 8}),
     (ConstantScales, {"d_model": 8}),
+    (ShortConvolution, {"channels": 8, "width": 2}),
 ]
 
 
@@ -85,6 +93,20 @@ def test_a_size_that_is_not_a_positive_whole_number_is_named(
             lambda: DeltaNetLayer(d_model=8, num_heads=2, householders=1, eigenvalues="signd"),
             "eigenvalues: expected 'signed' or 'positive', got 'signd'",
         ),
+        (lambda: MergeLayer(**MERGE, hidden=0), "hidden: expected a whole number of at least 1, got 0; give one"),
+        (lambda: MergeLayer(**MERGE, hidden="a"), "hidden: expected a whole number of at least 1, got 'a'; give one"),
+        (lambda: MergeLayer(**MERGE, hidden=1), "hidden: expected at least 2 units, got 1; give one for each block"),
+        (lambda: NumberReadout(3, sharpness=-1), "sharpness: expected a number above 0, got -1; give"),
+        (lambda: NumberReadout(3, sharpness=float("nan")), "sharpness: expected a number above 0, got nan; give"),
+        (
+            lambda: BlockLinearLayer(**{**BLOCKS, "p": 0.1}),
+            "p: expected a finite number of at least 1, got 0.1; choose",
+        ),
+        (lambda: BlockLinearLayer(**{**BLOCKS, "hidden": -4}), "hidden: expected a whole number of at least 1, got -4"),
+        (lambda: num_transition_features(4, 2, "zz"), "columns: expected 'stochastic' or .*, got 'zz'; choose"),
+        (lambda: num_symbol_features(4, 3, "unit"), "block_dim: expected a divisor of d_model=4, got 3; choose"),
+        (lambda: MambaLayer(d_model=4, d_state=4, conv="a"), "width: expected a kernel over at least 1 input, got 'a'"),
+        (lambda: Gated(None, d_model=4), "layer: expected a recurrent layer, got None; give one"),
         (lambda: hard_columns(torch.ones(2, 2), dim=5), "dim: expected -2 for columns or -1 for rows .*, got 5"),
         (lambda: Registry("task", "lengthwise.tasks").register("mine")(3), "task 'mine': expected a class or a func"),
     ],
@@ -92,3 +114,28 @@ def test_a_size_that_is_not_a_positive_whole_number_is_named(
 def test_a_wrong_choice_or_shape_is_named(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ValueError, match=f"^{sentence}"):
         call()
+
+
+RECURRENT = [
+    *(part for part in LAYERS if issubclass(part[0], RecurrentLayer)),  # type: ignore[arg-type]  # all are classes
+    (SLSTMLayer, {"d_model": 8, "num_heads": 2}),
+    (MLSTMLayer, {"d_model": 8, "num_heads": 2}),
+]
+
+
+@pytest.mark.parametrize(("kind", "sizes"), RECURRENT, ids=lambda value: getattr(value, "__name__", ""))
+def test_recurrent_layers_name_features_and_states_of_another_shape(
+    kind: Callable[..., RecurrentLayer], sizes: dict[str, object]
+) -> None:
+    layer = kind(**sizes)
+    layer.reset_parameters(torch.Generator())
+    features = torch.ones(2, 3, 8)
+    state = layer.initial_state(features[:, 0])
+    layer(features, state)
+    for wrong in (features[..., :7], features[0], features[:, :0]):
+        with pytest.raises(ValueError, match=r"^features: expected shape \[B, T, 8\] with T of at least 1, got \["):
+            layer(wrong, state)
+    with pytest.raises(ValueError, match=r"^features: expected a tensor, got a list"):
+        layer([1.0], state)
+    with pytest.raises(ValueError, match=r"^state: expected shape \[2, \d+\], got \[1, \d+\]; give one state"):
+        layer(features, state[:1])

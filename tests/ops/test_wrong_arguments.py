@@ -6,14 +6,45 @@ import pytest
 import torch
 
 from lengthwise.layers.transformer_layer import TransformerLayer
+from lengthwise.ops.answers import answers_of
 from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.causal_convolution import causal_convolution_by_definition
+from lengthwise.ops.column_norm import (
+    clamped_columns,
+    hard_columns,
+    reflections,
+    rescaled_blocks,
+    rescaled_blocks_by_definition,
+    unit_columns,
+)
+from lengthwise.ops.complex_pairs import times_pairs
+from lengthwise.ops.dilated_attention import dilated_attention, dilated_attention_by_definition, dilated_mask
+from lengthwise.ops.integer_answers import integer_loss
 from lengthwise.ops.intervals import Intervals
-from lengthwise.ops.sinusoids import timestep_sinusoids
+from lengthwise.ops.matrix_powers import powers_times
+from lengthwise.ops.outer_products import decay_products, decay_products_by_definition
+from lengthwise.ops.scan import scan, scan_by_definition
+from lengthwise.ops.selective_scan import selective_scan
+from lengthwise.ops.sinusoids import position_sinusoids, sinusoids_at, timestep_sinusoids
 from lengthwise.ops.sparse_recurrence import sparse_recurrence
-from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
+from lengthwise.ops.symbol_recurrence import (
+    SymbolStep,
+    one_hot_positions,
+    symbol_final_state,
+    symbol_recurrence,
+    symbol_recurrence_by_definition,
+)
+from lengthwise.ops.tree import num_levels
+from lengthwise.ops.tree_attention import attend
 
 pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
 
+ONES = torch.ones
+INTEGERS = torch.eye(2, dtype=torch.int64)
+NUMBER = torch.tensor(1.0)
+HEADS = ONES(1, 1, 3, 2)
+SCAN = (ONES(1, 3, 1), ONES(1, 1), ONES(1, 3, 1), ONES(1, 3, 1), ONES(1, 3, 1), ONES(1, 1, 1))
+NO_FLOAT = "expected real numbers, got torch.int64; convert them with"
 EYES = torch.eye(2).expand(1, 3, 2, 2)
 TABLE = (torch.eye(2).expand(2, 1, 2, 2), torch.zeros(2, 1, 2), torch.tensor([[0, 1]]), torch.zeros(1, 1, 2))
 SPARSE = (torch.eye(2), torch.eye(2).expand(2, 2, 2), None, None, torch.tensor([[1, 0]]), torch.zeros(1, 2, 1))
@@ -41,4 +72,83 @@ SPARSE = (torch.eye(2), torch.eye(2).expand(2, 2, 2), None, None, torch.tensor([
 )
 def test_one_sentence_names_the_argument(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def of_symbols(function: Callable[..., object], *symbols: int) -> object:
+    """Call a function of a table of two matrices with a string of symbols."""
+    table, values, _, initial = TABLE
+    given = (table,) if function is one_hot_positions else (table, values)
+    return function(*given, torch.tensor([symbols]), initial)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: attend([], [], [], ONES(1, 2)), "query: expected a tensor, got a list; make a tensor"),
+        (lambda: attend(ONES(1, 1, 2), [], [], ONES(1, 1)), "values: expected as many tensors as keys, and at least"),
+        (lambda: attend(ONES(1, 2), [ONES(1, 2)], [ONES(2)], ONES(1, 1)), r"query: expected shape \[\*N, H, E\]"),
+        (
+            lambda: attend(*[ONES(1, 2), *[[ONES(1, 2)] * 2] * 2], ONES(1, 1)),
+            r"bias: expected shape \[1, C\] with C of",
+        ),
+        (lambda: clamped_columns(INTEGERS), f"matrices: {NO_FLOAT}"),
+        (lambda: unit_columns(INTEGERS), f"matrices: {NO_FLOAT}"),
+        (lambda: rescaled_blocks(INTEGERS), f"matrices: {NO_FLOAT}"),
+        (lambda: rescaled_blocks_by_definition(INTEGERS), f"matrices: {NO_FLOAT}"),
+        (lambda: hard_columns(INTEGERS), f"logits: {NO_FLOAT}"),
+        (lambda: reflections(INTEGERS), f"numbers: {NO_FLOAT}"),
+        (lambda: reflections(ONES(1)), "numbers: expected at least 2 numbers for each matrix, got shape"),
+        (lambda: dilated_attention(HEADS, HEADS, HEADS.double(), ONES(1, 2), 1), "dtypes: expected one for query, key"),
+        (lambda: dilated_attention(HEADS.long(), HEADS, HEADS, ONES(1, 2), 1), f"query: {NO_FLOAT}"),
+        (
+            lambda: dilated_attention_by_definition(HEADS, HEADS, HEADS, ONES(1, 2), 0),
+            "stride: expected a whole number",
+        ),
+        (lambda: dilated_attention_by_definition(HEADS, HEADS, HEADS, ONES(2, 2), 1), r"bias: expected shape \[1, C\]"),
+        (lambda: dilated_mask([1], 1, 3), "bias: expected a tensor, got a list"),
+        (lambda: dilated_mask(ONES(1, 0), 1, 3), "bias: expected at least 1 column, got 0"),
+        (lambda: dilated_mask(ONES(1, 2), 1, "a"), "length: expected a whole number of at least 1, got 'a'"),
+        (lambda: answers_of([1.0]), "logits: expected a tensor, got a list"),
+        (lambda: answers_of(NUMBER), r"logits: expected shape \[..., Y\] with Y of at least 1, got \[\]; give"),
+        (lambda: answers_of(ONES(2, 0)), r"logits: expected shape \[..., Y\] with Y of at least 1, got \[2, 0\]"),
+        (lambda: times_pairs([1], ONES(2)), "a: expected a tensor, got a list"),
+        (lambda: times_pairs(ONES(2), ONES(3)), r"x: expected pairs \[..., 2\], got shape \[3\]; give"),
+        (lambda: num_levels("a", 2), "length: expected a whole number, got 'a'; give one"),
+        (lambda: num_levels(3, 2.5), "chunk_size: expected a whole number, got 2.5; give one"),
+        (lambda: num_levels(3, 2, 5), "lower_chunk_sizes: expected a list of whole numbers, got 5; give one"),
+        (lambda: scan(None, (ONES(1, 3),)), "operator: expected a function, got None; give one"),
+        (lambda: scan_by_definition(None, (ONES(1, 3),)), "operator: expected a function, got None; give one"),
+        (lambda: selective_scan(*SCAN, rows=3), "rows: expected a pair of tensors, got 3; give a table"),
+        (lambda: selective_scan(*SCAN, rows=(ONES(1, 1), INTEGERS)), r"rows: expected shape \[1, 3\] .*got \[2, 2\]"),
+        (
+            lambda: selective_scan(*SCAN, rows=(ONES(1, 1), ONES(1, 3))),
+            "rows: expected whole numbers, got torch.float32",
+        ),
+        (
+            lambda: selective_scan(*SCAN, rows=(ONES(1, 1), torch.tensor([[0, 7, 0]]))),
+            r"rows: expected rows 0..0, got 0..7; give",
+        ),
+        (lambda: SymbolStep("a", None, 1), "transitions: expected a tensor, got a str"),
+        (lambda: SymbolStep(ONES(2), None, 1), r"transitions: expected shape \[V, N, S, S\], got \[2\]"),
+        (lambda: SymbolStep(TABLE[0], "a", 1), "values: expected a tensor, got a str"),
+        (lambda: SymbolStep(TABLE[0], ONES(2), 1), r"values: expected shape \[2, 1, 2\], got \[2\]"),
+        (lambda: SymbolStep(TABLE[0], None, "a"), "batch_size: expected a whole number, got 'a'; give one"),
+        (lambda: decay_products(NUMBER), r"decays: expected shape \[..., C\] with C of at least 1, got \[\]; give"),
+        (lambda: decay_products_by_definition(NUMBER), r"decays: expected shape \[..., C\] with C of at least 1, got"),
+        (lambda: of_symbols(symbol_recurrence_by_definition, 9), r"tokens: expected symbols 0..1, got 9..9; give"),
+        (lambda: of_symbols(symbol_recurrence_by_definition, -1), r"tokens: expected symbols 0..1, got -1..-1; give"),
+        (lambda: of_symbols(one_hot_positions, -1), r"tokens: expected symbols 0..1, got -1..-1; give"),
+        (lambda: causal_convolution_by_definition([1], ONES(1, 1)), "inputs: expected a tensor, got a list"),
+        (lambda: causal_convolution_by_definition(ONES(1, 2, 1), ONES(3, 2)), r"kernels: expected \[1, 2\] for inputs"),
+        (lambda: sinusoids_at([1], 4), "positions: expected a tensor, got a list"),
+        (lambda: sinusoids_at(INTEGERS, 4), r"positions: expected shape \[T\], got \[2, 2\]"),
+        (lambda: position_sinusoids("a", 4), "length: expected a whole number, got 'a'; give one"),
+        (lambda: timestep_sinusoids(2.5, 4), "num_loops: expected a whole number, got 2.5; give one"),
+        (lambda: powers_times(INTEGERS[None], ONES(1, 2), 3), f"matrices: {NO_FLOAT}"),
+        (lambda: integer_loss(ONES(2), ONES(2), sharpness="a"), "sharpness: expected a number above 0, got 'a'; give"),
+    ],
+)
+def test_a_wrong_kind_shape_or_range_is_named(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}"):
         call()
