@@ -105,7 +105,7 @@ def check_sizes(**sizes: object) -> None:
 def check_divisor(argument: str, value: object, width: int, name: str = "d_model") -> None:
     """Raise a ValueError, which names the argument, unless `value` divides `width`, the value of setting `name`."""
     check_sizes(**{name: width})
-    if not isinstance(value, Integral) or value < 1 or width % value:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1 or width % value:
         divisors = [number for number in range(1, width + 1) if width % number == 0]
         raise ValueError(f"{argument}: expected a divisor of {name}={width}, got {value!r}; choose from {divisors}")
 

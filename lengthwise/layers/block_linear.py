@@ -15,6 +15,7 @@ from lengthwise.ops.column_norm import (
     stochastic_columns,
     unit_columns,
 )
+from lengthwise.ops.shapes import check_tensors
 from lengthwise.validation import check_choice, check_divisor, check_sizes
 
 Columns = Literal["stochastic", "reflected", "clamped", "rescaled", "unit"]
@@ -103,6 +104,7 @@ class BlockLinearLayer(nn.Module):
             check_sizes(hidden=hidden)
         self.blocks = (d_model // block_dim, block_dim)
         self.columns, self.p = columns, p
+        self.num_features = d_model if hidden else num_symbol_features(d_model, block_dim, columns)
         self.transition_map = nn.Sequential()
         if hidden:
             size = num_transition_features(d_model, block_dim, columns)
@@ -132,6 +134,10 @@ class BlockLinearLayer(nn.Module):
         self.temperature.fill_(1.0)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
+        check_tensors(features=features)
+        if not features.ndim or features.shape[-1] != self.num_features:
+            got = list(features.shape)
+            raise ValueError(f"features: expected shape [..., {self.num_features}], got {got}; give as many numbers")
         if self.columns == "reflected":
             return reflections(
                 self.transition_map(features).unflatten(-1, (self.blocks[0], -1)), float(self.temperature)

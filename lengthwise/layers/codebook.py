@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.ops.shapes import check_tensors
 from lengthwise.ops.tree import TreeLayer
 from lengthwise.validation import check_sizes
 
@@ -61,6 +62,12 @@ class Codebook(nn.Module):
         Raises:
             ValueError: the number of given codes is 0 or above `max_codes`.
         """
+        check_tensors(codes=codes)
+        if codes.ndim != 2 or codes.shape[1] != self.codes.shape[1]:
+            got = list(codes.shape)
+            raise ValueError(f"codes: expected shape [K, {self.codes.shape[1]}], got {got}; give one vector per code")
+        if not bool(codes.isfinite().all()):
+            raise ValueError("codes: expected finite numbers, got NaN or infinity; check the states they come from")
         if not 1 <= len(codes) <= len(self.codes):
             raise ValueError(
                 f"codes: expected 1 to {len(self.codes)} codes, got {len(codes)}; give 1 code or more, and at most "

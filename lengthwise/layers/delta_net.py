@@ -12,7 +12,7 @@ from lengthwise.layers.initialization import draw_linears, draw_steps
 from lengthwise.layers.recurrent_layer import Features, Rows, State, Table, TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
-from lengthwise.validation import check_choice, check_divisor, check_sizes
+from lengthwise.validation import check_choice, check_divisor, check_kind, check_sizes
 
 Eigenvalues = Literal["signed", "positive"]
 
@@ -85,6 +85,7 @@ class DeltaNetLayer(TabledLayer):
         check_sizes(householders=householders)
         check_divisor("num_heads", num_heads, d_model)
         check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
+        check_kind("gated", gated, bool, "True or False")
         self.d_model = d_model
         self.num_heads, self.householders = num_heads, householders
         self.max_strength = MAX_STRENGTH[eigenvalues]

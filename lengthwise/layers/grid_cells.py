@@ -62,6 +62,7 @@ class CategoricalCell(GridCell):
 
     def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:
         super().__init__()
+        _check_letters(num_letters)
         check_sizes(num_messages=num_messages, num_relations=num_relations)
         self.relations = nn.Parameter(torch.empty(num_letters, num_letters, num_relations))
         self.table = nn.Parameter(torch.empty(num_messages, num_messages, num_relations, 2, num_messages))
@@ -150,6 +151,7 @@ class FreeCell(GridCell):
 
     def __init__(self, *, num_letters: int, d_model: int, hidden: int) -> None:
         super().__init__()
+        _check_letters(num_letters)
         check_sizes(d_model=d_model, hidden=hidden)
         self.letters = nn.Parameter(torch.empty(num_letters, num_letters, hidden))
         self.widen = nn.Linear(2 * d_model, hidden)
@@ -182,6 +184,11 @@ class FreeCell(GridCell):
 
     def numbers(self, messages: Shaped[Tensor, "B m *M"], rows: Counts, columns: Counts) -> Float[Tensor, "B T"]:
         return rows * self.per_row + _sums(self.read(messages)[..., 0], columns)
+
+
+def _check_letters(num_letters: int) -> None:
+    if num_letters != 0:  # a grid may have no letters
+        check_sizes(num_letters=num_letters)
 
 
 def _rounded(values: Tensor, share: Tensor) -> Tensor:

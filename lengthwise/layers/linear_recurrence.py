@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State, as_complex, packed, unpacked
-from lengthwise.layers.state_space import draw_log_steps, legs_pairs
+from lengthwise.layers.state_space import check_even, draw_log_steps, legs_pairs
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.validation import check_sizes
@@ -146,12 +146,7 @@ class S5Layer(_DiagonalLayer):
     scale = 2.0
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
-        check_sizes(d_state=d_state)
-        if d_state % 2:
-            raise ValueError(
-                f"d_state: expected an even number, because eigenvalues come in conjugate pairs, got {d_state}; "
-                f"choose {d_state + 1}"
-            )
+        check_even("d_state", d_state)
         super().__init__(d_model=d_model, num_states=d_state // 2)
         self.log_decay = nn.Parameter(torch.empty(self.num_states))
         self.frequency = nn.Parameter(torch.empty(self.num_states))

@@ -15,7 +15,7 @@ from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, Rows, St
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
-from lengthwise.validation import check_choice, check_divisor, check_sizes
+from lengthwise.validation import check_choice, check_divisor, check_kind, check_sizes
 
 
 class SelectiveLayer(RecurrentLayer):
@@ -49,6 +49,7 @@ class SelectiveLayer(RecurrentLayer):
         super().__init__()
         check_sizes(d_model=d_model, d_state=d_state)
         check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
+        check_kind("learned_start", learned_start, bool, "True or False")
         self.d_model = d_model
         self.width = 2 * d_model
         self.d_state = d_state

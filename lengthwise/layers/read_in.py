@@ -1,6 +1,6 @@
 """The input of a transformer's first layer: symbols or vectors, with their positions."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int64
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import PAD
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import PositionEncoding
-from lengthwise.validation import check_sizes
+from lengthwise.validation import check_choice, check_kind, check_sizes
 
 ReadInKind = Literal["normed", "plain"]
 
@@ -35,6 +35,10 @@ class SymbolReadIn(nn.Module):
     ) -> None:
         super().__init__()
         check_sizes(vocab_size=vocab_size, d_model=d_model)
+        check_kind("positions", positions, PositionEncoding, "a position encoding")
+        check_choice("kind", kind, get_args(ReadInKind))
+        if num_rows is not None:
+            check_sizes(num_rows=num_rows)
         self.vocab_size = vocab_size
         self.embedding = nn.Embedding(num_rows or vocab_size, d_model)
         self.positions = positions
@@ -64,6 +68,7 @@ class VectorReadIn(nn.Module):
     def __init__(self, *, input_dim: int, d_model: int, positions: PositionEncoding) -> None:
         super().__init__()
         check_sizes(input_dim=input_dim, d_model=d_model)
+        check_kind("positions", positions, PositionEncoding, "a position encoding")
         self.linear = nn.Linear(input_dim, d_model)
         self.positions = positions
 

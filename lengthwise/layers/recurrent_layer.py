@@ -136,6 +136,7 @@ class Topmost(nn.Module):
 
     def __init__(self, width: int, *, copies: bool = False) -> None:
         super().__init__()
+        check_sizes(width=width)
         self.width, self.copies = width, copies
 
     def forward(self, states: Float[Tensor, "*M _"]) -> Float[Tensor, "*M D"]:
@@ -145,6 +146,7 @@ class Topmost(nn.Module):
 
 def hidden_layer_readout(width: int, hidden: int, num_classes: int) -> nn.Sequential:
     """Return a read-out of the topmost `width` numbers of a state: a norm and a hidden layer with ReLU."""
+    check_sizes(width=width, hidden=hidden, num_classes=num_classes)
     return nn.Sequential(
         Topmost(width), nn.LayerNorm(width), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, num_classes)
     )

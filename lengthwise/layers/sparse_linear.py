@@ -10,7 +10,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import Features, Rows, State, Table, TabledLayer
 from lengthwise.ops.sparse_recurrence import Form, sparse_recurrence
-from lengthwise.validation import check_choice, check_sizes
+from lengthwise.validation import check_choice, check_kind, check_sizes
 
 Diagonal = Literal["full", "phase", "none"]
 
@@ -51,6 +51,7 @@ class PDSSMLayer(TabledLayer):
         check_sizes(d_model=d_model, d_state=d_state, num_matrices=num_matrices)
         check_choice("diagonal", diagonal, get_args(Diagonal))
         check_choice("form", form, get_args(Form))
+        check_kind("driven", driven, bool, "True or False")
         self.d_model = d_model
         self.num_states, self.parts = d_state, 1 if diagonal == "none" else 2
         self.state_size = self.parts * d_state

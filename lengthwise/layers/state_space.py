@@ -27,12 +27,23 @@ from lengthwise.validation import check_choice, check_sizes
 Eigenvalues = Literal["legs", "lin", "inv"]
 
 
+def check_even(argument: str, size: int) -> None:
+    """Raise a ValueError, which names the argument, unless a size is an even whole number of at least 2."""
+    check_sizes(**{argument: size})
+    if size % 2:
+        raise ValueError(
+            f"{argument}: expected an even number, because eigenvalues come in conjugate pairs, got {size}; "
+            f"choose {size + 1}"
+        )
+
+
 def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
     """Return the matrices A and B of the system HiPPO-LegS, in float64.
 
     Source: Gu et al., "HiPPO: recurrent memory with optimal polynomial projections" (NeurIPS 2020), theorem 2.
     Differs from the source: no difference.
     """
+    check_sizes(size=size)
     n = torch.arange(size, dtype=torch.float64)
     b = (2 * n + 1).sqrt()
     return -(torch.outer(b, b).tril(-1) + torch.diag(n + 1)), b
@@ -48,6 +59,7 @@ def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
         -1/2 times the identity and a skew-symmetric matrix.
     Differs from the source: no difference.
     """
+    check_even("size", size)
     a, b = legs(size)
     p = (torch.arange(size, dtype=torch.float64) + 0.5).sqrt()
     skew = a + torch.outer(p, p) + 0.5 * torch.eye(size, dtype=torch.float64)
@@ -65,6 +77,8 @@ def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
     normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i P/pi (P/(2n+1) - 1) (S4D-Inv), for n from 0.
     Differs from the source: no difference.
     """
+    check_choice("name", name, get_args(Eigenvalues))
+    check_even("size", size)
     if name == "legs":
         return legs_pairs(size)[0]
     n = torch.arange(size // 2, dtype=torch.float64)
@@ -82,7 +96,8 @@ class _Channels(RecurrentLayer):
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
         super().__init__()
-        check_sizes(d_model=d_model, d_state=d_state)
+        check_sizes(d_model=d_model)
+        check_even("d_state", d_state)
         self.d_model, self.d_state = d_model, d_state
         self.state_size = d_model * d_state
         self.log_decay = nn.Parameter(torch.empty(d_model, d_state // 2))

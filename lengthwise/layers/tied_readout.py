@@ -4,6 +4,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.validation import check_kind, whole_number
+
 
 class TiedReadout(nn.Module):
     """Logits x E^T, where E is the first Y rows of an embedding. The module has no bias and no parameters of its own.
@@ -18,6 +20,8 @@ class TiedReadout(nn.Module):
 
     def __init__(self, embedding: nn.Embedding, num_classes: int) -> None:
         super().__init__()
+        check_kind("embedding", embedding, nn.Embedding, "an nn.Embedding")
+        whole_number("num_classes", num_classes, 1, embedding.num_embeddings)
         # Inside a tuple, the embedding is not a submodule. So its matrix is listed, saved and optimized only once.
         self._tied = (embedding,)
         self.num_classes = num_classes

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.transformer_layer import Scales
-from lengthwise.ops.sinusoids import Time, timestep_sinusoids
+from lengthwise.ops.sinusoids import Time, check_count, timestep_sinusoids
 from lengthwise.validation import check_choice, check_sizes
 
 NUM_FREQUENCIES = 256
@@ -36,6 +36,7 @@ class LoopScales(nn.Module, ABC):
 
     def forward(self, num_loops: int) -> list[Scales]:
         """Return the gains and gates of each loop; all loops are computed at once."""
+        check_count("num_loops", num_loops)
         gains, gates = self.raw(num_loops).chunk(2, 1)
         if self.gates == "open":
             gates = 1 + gates

@@ -12,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
-from lengthwise.validation import check_choice, check_divisor
+from lengthwise.ops.shapes import check_tensors
+from lengthwise.validation import check_choice, check_divisor, check_kind
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
 """The kind of a layer, which sets the norm and the default activation. `scaled` layers have RMSNorm without a gain, and
@@ -96,6 +97,8 @@ class TransformerLayer(nn.Module):
             norm.reset_parameters()  # type: ignore[operator]  # ModuleList forgets the type of its modules
 
     def forward(self, states: States, scales: Scales | None = None, attention: CausalAttention = CAUSAL) -> States:
+        if not torch.compiler.is_exporting():
+            self._check(states, scales, attention)
         maps = self._maps(scales)
         query, key, value = self._heads(F.linear(self.norms[0](states), *maps.query_key_value), 3)
         attended = attention.attend(query, key, value)
@@ -105,6 +108,16 @@ class TransformerLayer(nn.Module):
             answered: Tensor = checkpoint(self._respond, *arguments, use_reentrant=False, preserve_rng_state=False)
             return answered
         return self._respond(states, attended, maps)
+
+    def _check(self, states: States, scales: Scales | None, attention: CausalAttention) -> None:
+        check_tensors(states=states)
+        width = self.output.in_features
+        if states.ndim != 3 or states.shape[2] != width:
+            got = list(states.shape)
+            raise ValueError(f"states: expected shape [B, T, {width}], got {got}; give one vector for each position")
+        if scales is not None:
+            check_kind("scales", scales, Scales, "Scales or None")
+        check_kind("attention", attention, CausalAttention, "a CausalAttention")
 
     def at(
         self,

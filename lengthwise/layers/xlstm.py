@@ -12,7 +12,7 @@ from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, Rows, St
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
-from lengthwise.validation import check_divisor
+from lengthwise.validation import check_divisor, check_sizes
 
 MAP_WIDTH = 4
 """The size of a block in the block-diagonal maps that compute the queries, keys and values of mLSTM."""
@@ -96,7 +96,10 @@ class MLSTMLayer(TabledLayer):
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0, num_blocks: int = 1) -> None:
         """Make the layer of a model with `num_blocks` blocks; the more blocks, the smaller W_out is initially."""
         super().__init__()
+        check_sizes(d_model=d_model, num_blocks=num_blocks)
         inner = 2 * d_model
+        if inner % MAP_WIDTH:
+            raise ValueError(f"d_model: expected an even number, for blocks of 4 x 4, got {d_model}; add 1")
         check_divisor("num_heads", num_heads, inner, "2 d_model")
         self.d_model = d_model
         self.num_heads = num_heads

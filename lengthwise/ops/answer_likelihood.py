@@ -35,7 +35,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import in_full_precision
-from lengthwise.ops.shapes import check_axes, check_shape, check_tensors
+from lengthwise.ops.shapes import check_axes, check_one_dtype, check_shape, check_tensors, check_whole
 from lengthwise.ops.symbol_recurrence import SymbolStep, Tokens, check_symbols, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
@@ -51,6 +51,8 @@ def answer_log_probabilities_by_definition(
     transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
 ) -> Float[Tensor, "B T"]:
     """Return each answer's log probability given the earlier answers, by a loop with autograd's own gradient."""
+    if not torch.compiler.is_exporting():
+        _check(transitions, emissions, tokens, targets, initial)
     log_probabilities, state = [], initial
     for symbols, answers in zip(tokens.unbind(1), targets.unbind(1), strict=True):
         moved = torch.einsum("bij,bj->bi", transitions[symbols], state)
@@ -87,12 +89,18 @@ def answer_log_probabilities(
         >>> [round(p, 6) for p in probabilities[0].tolist()]
         [0.9, 0.1, 0.9]
     """
-    check_tensors(transitions=transitions, emissions=emissions, tokens=tokens, targets=targets, initial=initial)
-    _check_shapes(transitions, emissions, len(tokens), initial)
-    check_symbols(tokens, len(transitions))
-    _check_targets(targets, tokens, len(emissions))
+    _check(transitions, emissions, tokens, targets, initial)
     result: Tensor = _AnswerLikelihood.apply(transitions, emissions, tokens, targets, initial)  # type: ignore[no-untyped-call]
     return result
+
+
+def _check(transitions: Tensor, emissions: Tensor, tokens: Tensor, targets: Tensor, initial: Tensor) -> None:
+    check_tensors(transitions=transitions, emissions=emissions, tokens=tokens, targets=targets, initial=initial)
+    _check_shapes(transitions, emissions, len(tokens), initial)
+    check_one_dtype(transitions=transitions, emissions=emissions, initial=initial)
+    check_symbols(tokens, len(transitions))
+    check_whole("targets", targets)
+    _check_targets(targets, tokens, len(emissions))
 
 
 def _check_shapes(transitions: Tensor, emissions: Tensor, num_strings: int, initial: Tensor) -> None:

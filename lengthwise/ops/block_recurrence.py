@@ -108,6 +108,7 @@ def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
     Chunks do more multiplications in fewer steps. So chunks are faster only under two conditions: there are many steps,
     and most of a step's time goes into starting its kernels.
     """
+    check_tensors(transitions=transitions, inputs=inputs)
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
     step = inputs[:, 0].numel() * width
     return "chunked" if inputs.shape[1] >= MIN_CHUNKED_STEPS and step <= MAX_STEP_PRODUCTS else "sequential"

@@ -20,7 +20,7 @@ from lengthwise.ops.shapes import check_real, check_tensors
 def _check_square(matrices: Tensor) -> None:
     """Raise a ValueError unless the last two axes have the same size, and the numbers are real or complex."""
     check_tensors(matrices=matrices)
-    if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2]:
+    if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2] or not matrices.shape[-1]:
         got = list(matrices.shape)
         raise ValueError(f"matrices: expected square matrices [..., S, S], got shape {got}; give two equal last axes")
     if not (matrices.is_floating_point() or matrices.is_complex()):
@@ -164,6 +164,9 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     _check_temperature(temperature)
     check_tensors(logits=logits)
     check_real("logits", logits)
+    if logits.ndim < 2 or not logits.shape[-2]:
+        got = list(logits.shape)
+        raise ValueError(f"logits: expected columns [..., S, M] with S of at least 1, got shape {got}; give matrices")
     # Division by 0 would give infinite or undefined logits.
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
@@ -184,10 +187,10 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
     Differs from the source: the gradient is the gradient of a softmax.
     """
     check_tensors(logits=logits)
-    if logits.ndim < 2 or dim not in (-2, -1):
+    if logits.ndim < 2 or dim not in (-2, -1) or not logits.shape[dim]:
         raise ValueError(
             f"dim: expected -2 for columns or -1 for rows of matrices [..., S, M], got {dim} for shape "
-            f"{list(logits.shape)}; choose -2 or -1, and give at least two axes"
+            f"{list(logits.shape)}; choose -2 or -1, and give two axes that are not empty"
         )
     check_real("logits", logits)
     soft = torch.softmax(logits, dim)

@@ -31,11 +31,12 @@ from torch import Tensor
 
 from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.shapes import check_shapes
-from lengthwise.ops.tree import Ids, Observer, Perturbation, PrefixStates, Tree, TreeLayer
+from lengthwise.ops.tree import Ids, Observer, Perturbation, PrefixStates, Tree, TreeLayer, check_tree
 
 
 def cut_prefix_states_by_definition(ids: Ids, tree: Tree, perturb: Perturbation | None = None) -> PrefixStates:
     """Return the state of every prefix, computed from this prefix alone, level by level."""
+    check_tree(tree)
     answers = []
     for stop in range(1, ids.shape[1] + 1):
         nodes = tree.leaves[ids[:, :stop]]
@@ -58,6 +59,7 @@ def cut_prefix_states_by_definition(ids: Ids, tree: Tree, perturb: Perturbation 
 @check_shapes
 def cut_prefix_states(ids: Ids, tree: Tree, perturb: Perturbation | None = None) -> PrefixStates:
     """Return each prefix's state, from the top of the prefix's own tree; `perturb` changes the states of each level."""
+    check_tree(tree)
     states, answers = tree.leaves[ids], []
     for level in range(tree.num_levels(ids.shape[1])):
         states = _level_at_all_positions(states, level, tree)
@@ -75,6 +77,7 @@ def cut_last_states(
     observe: Observer | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
     """Return the states of whole strings, batch by batch; `observe` is called with each new level (`Observer`)."""
+    check_tree(tree)
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     growing = {k: tree.leaves[ids] for k, ids in enumerate(batches)}
     tops: dict[int, Tensor] = {}

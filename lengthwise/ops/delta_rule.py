@@ -36,6 +36,7 @@ from torch import Tensor
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
 from lengthwise.ops.shapes import check_shapes
+from lengthwise.validation import check_sizes
 
 CHUNK_STEPS = 16
 """The number of sub-steps in a chunk. With larger chunks, there is more work within chunks, and there are fewer steps
@@ -50,6 +51,7 @@ Matrices = Float[Tensor, "B H K M"]
 Results = tuple[Float[Tensor, "B T H M"], Matrices]
 
 
+@check_shapes
 def delta_rule_by_definition(
     queries: Queries, keys: Keys, values: Values, strengths: Numbers, log_decays: Decays, initial: Matrices
 ) -> Results:
@@ -98,6 +100,7 @@ def delta_rule(
         >>> delta_rule(key[:, :, 0], key, 0 * key, flips, None, torch.ones(1, 1, 1, 1))[0].flatten().tolist()
         [-1.0, -1.0, 1.0]
     """
+    check_sizes(chunk_steps=chunk_steps)
     length, products = keys.shape[1:3]
     if not products:
         raise ValueError(

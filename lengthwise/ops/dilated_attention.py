@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import lowers_precision
-from lengthwise.ops.shapes import check_axes, check_shapes, check_tensors
+from lengthwise.ops.shapes import check_axes, check_one_dtype, check_shapes, check_tensors
 from lengthwise.validation import check_sizes
 
 MIN_BLOCK = 32
@@ -101,10 +101,8 @@ def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor
     batch_size, num_heads, length, _ = query.shape
     _check_window(bias)
     check_sizes(stride=stride)
-    dtypes = {tensor.dtype for tensor in (query, key, value)}
-    if len(dtypes) > 1 and not lowers_precision():
-        got = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(f"dtypes: expected one for query, key and value, got {got}; convert them with Tensor.to")
+    if not lowers_precision():
+        check_one_dtype(query=query, key=key, value=value)
     missing = -length % stride
     window = min(bias.shape[1], (length + missing) // stride)
     size = min(max(window, MIN_BLOCK), (length + missing) // stride)

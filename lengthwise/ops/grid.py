@@ -20,7 +20,8 @@ import torch
 from jaxtyping import Int64, Shaped
 from torch import Tensor
 
-from lengthwise.ops.shapes import check_axes, check_tensors
+from lengthwise.devices import SYNCHRONOUS_DEVICES
+from lengthwise.ops.shapes import check_axes, check_shape, check_tensors, check_whole
 from lengthwise.validation import check_function
 
 Messages = Shaped[Tensor, "N *M"]
@@ -43,6 +44,7 @@ def grid_by_definition(
     cell: Cell, top: Border, left: Border, first: FirstLetters, second: SecondLetters
 ) -> tuple[Shaped[Tensor, "B n m *M"], Shaped[Tensor, "B n m *M"]]:
     """Return all messages of the grid, downwards and to the right, computed cell by cell."""
+    _check(cell, top, left, first, second)
     count = len(first)
     row = [top.expand(count, *top.shape)] * second.shape[1]
     downs, rights = [], []
@@ -107,10 +109,16 @@ def last_row(
     """
     _check(cell, top, left, first, second)
     check_tensors(heights=heights)
+    check_whole("heights", heights)
+    check_shape("heights", heights, first.shape[:1], "give one row for each grid")
     count, (height, width) = len(first), (first.shape[1], second.shape[1])
     above = top.expand(count, width, *top.shape)
     if not height or not width:
         return above
+    if not torch.compiler.is_exporting() and heights.device.type in SYNCHRONOUS_DEVICES and heights.numel():
+        low, high = (int(end) for end in heights.aminmax())
+        if not 0 <= low <= high <= height:
+            raise ValueError(f"heights: expected rows 0..{height}, got {low}..{high}; count rows from 1")
     row, strings = heights.clamp(min=1) - 1, torch.arange(count, device=heights.device)
     # Only the messages of one row are kept, so memory grows with the sides of the grid, not with its area.
     parts = antidiagonals(cell, top, left, first, second)
@@ -125,6 +133,7 @@ def last_row(
 def _check(cell: Cell, top: Tensor, left: Tensor, first: Tensor, second: Tensor) -> None:
     check_function("cell", cell)
     check_tensors(top=top, left=left, first=first, second=second)
+    check_shape("left", left, top.shape, "give messages of one shape at both borders")
     check_axes("first", first, "B, n")
     check_axes("second", second, "B, m")
     if len(first) != len(second):

@@ -25,7 +25,7 @@ from torch import Tensor
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.shapes import check_tensors
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
-from lengthwise.validation import check_function
+from lengthwise.validation import check_function, check_sizes
 
 LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
 """The largest absolute value L of a number in a state. L is so small that its square does not overflow, and so large
@@ -39,6 +39,8 @@ Steps = Callable[[int, int, Tensor], Tensor]
 def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
     """Return the `Steps` of x_t = A_t x_{t-1} + v_t; each position has its own A_t and v_t (`recurrence`)."""
 
+    check_tensors(transitions=transitions, values=values)
+
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return recurrence(transitions[:, start:stop], values[:, start:stop], state, overflow="keep")
 
@@ -47,6 +49,8 @@ def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
 
 def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Steps:
     """Return the `Steps` of x_t = A[u_t] x_{t-1} + v[u_t] for symbols u_t (`symbol_recurrence`)."""
+
+    check_tensors(transitions=transitions, values=values, tokens=tokens)
 
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return symbol_recurrence(transitions, values, tokens[:, start:stop], state, overflow="keep")
@@ -63,6 +67,7 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *,
         >>> states_in_range_by_definition(thousandfold, 3, torch.tensor([[2.0, -1.0]]), driven=False)[0].tolist()
         [[2000.0, -1000.0], [2000000.0, -1000000.0], [1073741824.0, -536870912.0]]
     """
+    _check(steps, length, initial)
     return _one_by_one(steps, 0, length, initial)
 
 
@@ -81,9 +86,15 @@ def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool)
     """
     if torch.compiler.is_exporting():
         return states_in_range_by_definition(steps, length, initial, driven=driven)
+    _check(steps, length, initial)
+    return _within(steps, 0, length, initial, driven)
+
+
+def _check(steps: Steps, length: int, initial: Tensor) -> None:
     check_function("steps", steps)
     check_tensors(initial=initial)
-    return _within(steps, 0, length, initial, driven)
+    if not torch.compiler.is_exporting():  # in an export, the length may be a symbol instead of a number
+        check_sizes(length=length)
 
 
 def _within(steps: Steps, start: int, stop: int, state: Tensor, driven: bool) -> Tensor:

@@ -38,12 +38,7 @@ def integer_loss(
 
     Source: ours.
     """
-    if not len(numbers):
-        raise ValueError(
-            "numbers: expected at least 1 number, got 0; give a number, because the mean of an empty list does not "
-            "exist"
-        )
-    check_sharpness(sharpness)
+    _check(numbers, sharpness)
     offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)
     # The large terms of z(y) are near y, so few neighbors of y suffice, however far the target is.
     distances = (numbers.detach().round() - numbers)[:, None] + offsets
@@ -52,18 +47,27 @@ def integer_loss(
     return (sharpness * (numbers - targets).square() + log_sums).mean() - lowest
 
 
+def _check(numbers: Tensor, sharpness: float) -> None:
+    if not len(numbers):
+        raise ValueError(
+            "numbers: expected at least 1 number, got 0; give a number, because the mean of an empty list does not "
+            "exist"
+        )
+    check_sharpness(sharpness)
+
+
 def check_sharpness(sharpness: float) -> None:
     """Raise a ValueError unless the sharpness is a finite number above 0."""
     if not isinstance(sharpness, Real) or not 0 < sharpness < math.inf:
-        raise ValueError(
-            f"sharpness: expected a number above 0, got {sharpness!r}; choose 4.0, for example"
-        )
+        raise ValueError(f"sharpness: expected a number above 0, got {sharpness!r}; choose 4.0, for example")
 
 
+@check_shapes
 def integer_loss_by_definition(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
     """Return the loss of `integer_loss`, computed as a cross-entropy over many integers."""
+    _check(numbers, sharpness)
     low, high = int(numbers.min()) - 20, int(numbers.max()) + 20
     low, high = min(low, int(targets.min())), max(high, int(targets.max()))
     integers = torch.arange(low, high + 1, dtype=numbers.dtype, device=numbers.device)

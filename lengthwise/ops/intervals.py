@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.ops.shapes import check_shape, check_tensors
+from lengthwise.validation import truncate
 
 UNIT = 2.0**-23
 """Twice the unit roundoff of float32. The unit roundoff bounds the relative error of one float32 operation."""
@@ -57,9 +59,9 @@ class Intervals:
     def around(cls, values: Tensor, radius: float = 0.0) -> "Intervals":
         """Return the interval [value - `radius`, value + `radius`] around each value."""
         check_tensors(values=values)
-        if radius < 0:
+        if not isinstance(radius, Real) or not radius >= 0:
             raise ValueError(
-                f"radius: expected a number of at least 0, got {radius}; give half the width of the interval"
+                f"radius: expected a number of at least 0, got {radius!r}; give half the width of the interval"
             )
         return cls(values - radius, values + radius)
 
@@ -96,11 +98,13 @@ class Intervals:
     @staticmethod
     def joined(parts: "Sequence[Intervals]") -> "Intervals":
         """Concatenate several tensors of intervals along the last axis."""
+        _check_parts(parts)
         return Intervals(*(torch.cat([part._ends[end] for part in parts], -1) for end in (0, 1)))
 
     @staticmethod
     def stacked(parts: "Sequence[Intervals]") -> "Intervals":
         """Stack several tensors of intervals along a new first axis."""
+        _check_parts(parts)
         return Intervals(*(torch.stack([part._ends[end] for part in parts]) for end in (0, 1)))
 
     def __add__(self, other: "Intervals") -> "Intervals":
@@ -116,6 +120,10 @@ class Intervals:
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Intervals":
         """Return intervals that contain ``weight @ x + bias`` for all x in these intervals."""
+        check_tensors(weight=weight)
+        if weight.ndim != 2 or weight.shape[1] != self.low.shape[-1]:
+            got = list(weight.shape)
+            raise ValueError(f"weight: expected shape [_, {self.low.shape[-1]}], got {got}; give one column per number")
         return self.total((self, weight), *([] if bias is None else [(Intervals.around(bias), None)]))
 
     @staticmethod
@@ -221,6 +229,13 @@ class Intervals:
         """Return the image of the intervals under a LayerNorm, including the LayerNorm's weights and biases."""
         weight, bias = (Intervals.around(parameter.to(self.low.dtype)) for parameter in (norm.weight, norm.bias))
         return self.layer_norm(norm.eps) * weight + bias
+
+
+def _check_parts(parts: "Sequence[Intervals]") -> None:
+    """Raise a ValueError unless there is at least one tensor of intervals, and nothing else."""
+    if not parts or not all(isinstance(part, Intervals) for part in parts):
+        got = truncate(repr(parts))
+        raise ValueError(f"parts: expected tensors of intervals, at least one, got {got}; put them into a list")
 
 
 MAX_DIGITS = 12

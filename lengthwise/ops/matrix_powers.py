@@ -8,6 +8,7 @@ from lengthwise.ops.shapes import check_shapes
 from lengthwise.validation import check_sizes
 
 
+@check_shapes
 def powers_times_by_definition(
     matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int
 ) -> Float[Tensor, "D P T"]:
@@ -17,6 +18,7 @@ def powers_times_by_definition(
         >>> powers_times_by_definition(torch.tensor([[[2.0]]]), torch.ones(1, 1), 3)
         tensor([[[1., 2., 4.]]])
     """
+    check_sizes(count=count)
     products = [vectors]
     for _ in range(count - 1):
         products.append((matrices @ products[-1][..., None])[..., 0])

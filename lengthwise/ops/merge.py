@@ -27,7 +27,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from lengthwise.ops.shapes import check_optional_tensors, check_tensor_list, check_tensors
+from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_tensor_list, check_tensors, check_whole
 
 EPSILON = 1e-5
 """The number that a norm adds to the variance. It is the default of `torch.nn.LayerNorm`."""
@@ -83,11 +83,28 @@ def merge(weights: Sequence[Tensor], states: States, windows: Windows = None) ->
             "the order of the docstring of `merge`"
         )
     gain, query, key_value, output, bias, *blocks = weights
+    _check(gain, bias, states, windows)
     chunk = len(states if windows is None else windows)
     if bias.shape[1] > chunk:
         weights = [gain, query, key_value, output, bias[:, :chunk], *blocks]
     merged: Tensor = _Merge.apply(states, windows, *weights)  # type: ignore[no-untyped-call]
     return merged
+
+
+def _check(gain: Tensor, bias: Tensor, states: Tensor, windows: Tensor | None) -> None:
+    check_axes("states", states, "C, M, D" if windows is None else "R, D")
+    if gain.shape != states.shape[-1:]:
+        got = list(gain.shape)
+        raise ValueError(f"weights: expected {states.shape[-1]} gains, as in states, got shape {got}; give the layer's")
+    if windows is not None:
+        check_axes("windows", windows, "C, M")
+        check_whole("windows", windows)
+    chunk = len(states if windows is None else windows)
+    if bias.ndim != 2 or len(gain) % max(1, len(bias)) or bias.shape[1] < chunk:
+        raise ValueError(
+            f"weights: expected a bias [H, C] with H a divisor of {len(gain)} and C of at least {chunk}, got shape "
+            f"{list(bias.shape)}; give one number for each head and each part of a window"
+        )
 
 
 class _Merge(torch.autograd.Function):

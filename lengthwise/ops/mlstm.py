@@ -38,6 +38,7 @@ Sums = Float[Tensor, "B H N P+1"]
 Stabilizer = Float[Tensor, "B H"]
 
 
+@check_shapes
 def mlstm_by_definition(
     i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
 ) -> tuple[Values, Sums, Stabilizer]:

@@ -94,6 +94,7 @@ class _DecayProducts(torch.autograd.Function):
         return pad((products[..., 1:] * to_earlier).sum(-2), (1, 0))
 
 
+@check_shapes
 def outer_products_by_definition(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> Results:

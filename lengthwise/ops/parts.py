@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from lengthwise.validation import check_function
+
 NUMBERS_PER_PART = 1 << 20
 """The largest number of elements in a part, unless one string alone has more. A part consists of the strings that are
 processed together. The allocator reuses the memory of small parts. For larger parts, the allocator would request new
@@ -24,6 +26,9 @@ def through_parts(
         >>> through_parts(lambda numbers: (2 * numbers, -numbers), [torch.arange(3)], NUMBERS_PER_PART)
         (tensor([0, 2, 4]), tensor([ 0, -1, -2]))
     """
+    check_function("function", function)
+    if all(each is None for each in given):
+        raise ValueError("given: expected at least one tensor, got none; give the tensors of the batch")
     num_strings = max(len(each) for each in given if each is not None)
     # Strings are independent, so splitting the batch does not change any result.
     count = max(1, NUMBERS_PER_PART // max(1, numbers_of_a_string))

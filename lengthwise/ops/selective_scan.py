@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import SYNCHRONOUS_DEVICES, in_full_precision
-from lengthwise.ops.shapes import check_shapes
+from lengthwise.ops.shapes import check_shapes, check_tensors
 from lengthwise.validation import check_choice, truncate
 
 Eigenvalues = Literal["positive", "signed"]
@@ -59,9 +59,12 @@ def decays_of(exponents: Tensor, eigenvalues: Eigenvalues) -> Tensor:
         >>> decays_of(torch.tensor([0.0, -200.0]), "signed").tolist()
         [1.0, -1.0]
     """
+    check_tensors(exponents=exponents)
+    check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
     return exponents.exp() if eigenvalues == "positive" else 2 * exponents.exp() - 1
 
 
+@check_shapes
 def selective_scan_by_definition(
     steps: Channels,
     rates: Float[Tensor, "P E"],
@@ -81,6 +84,7 @@ def selective_scan_by_definition(
         >>> outputs.flatten().tolist()
         [1.0, 2.0, 3.0]
     """
+    check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
     state, outputs = initial, []
     for s, v, b_t, c_t in zip(*(each.unbind(1) for each in (steps, values, b, c)), strict=True):
         decays = decays_of(s[:, None] * rates, eigenvalues)

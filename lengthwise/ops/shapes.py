@@ -53,6 +53,7 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     names = list(signature(function).parameters)
     hints = function.__annotations__
     expected = {name: axes for name in names if (axes := _axes(hints.get(name)))}
+    optional = {name for name in expected if NoneType in get_args(hints[name])}
     letters = {axis.letter for axes in expected.values() for axis in axes}
     constants = {letter: int(letter) for letter in letters if letter.isdigit()}
     checks = {name: check for name in expected if (check := _check_of_numbers(hints[name]))}
@@ -61,9 +62,10 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     def run(*given: Given.args, **named: Given.kwargs) -> Result:
         if not torch.compiler.is_exporting():  # in an export, sizes may be symbols instead of numbers
             by_name = {**dict(zip(names, given, strict=False)), **named}
+            by_name = {name: value for name, value in by_name.items() if value is not None or name not in optional}
             _check(expected, by_name, dict(constants))
             for name, check in checks.items():
-                if by_name.get(name) is not None:
+                if name in by_name:
                     check(name, by_name[name])
         return function(*given, **named)
 
@@ -115,6 +117,17 @@ def check_whole(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name}: expected whole numbers, got {tensor.dtype}; convert them with Tensor.long")
 
 
+def check_one_dtype(**given: Tensor) -> None:
+    """Raise a ValueError, with the arguments' names, unless all tensors have the same real dtype."""
+    dtypes = {tensor.dtype for tensor in given.values()}
+    if len(dtypes) > 1 or not next(iter(dtypes)).is_floating_point:
+        *names, last = given
+        got = ", ".join(sorted(map(str, dtypes)))
+        raise ValueError(
+            f"dtypes: expected one real dtype for {', '.join(names)} and {last}, got {got}; convert them with Tensor.to"
+        )
+
+
 def check_strings(name: str, tensor: Tensor) -> None:
     """Raise a ValueError, with the argument's name, unless the tensor contains symbol indices [B, T] with T >= 1."""
     check_axes(name, tensor, "B, T")
@@ -154,9 +167,9 @@ def _check_of_numbers(hint: Any) -> Callable[[str, Tensor], None] | None:
 
 def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: dict[str, int]) -> None:
     for name, axes in expected.items():
-        tensor = given.get(name)
-        if tensor is None:  # an optional argument
+        if name not in given:  # an optional argument
             continue
+        tensor = given[name]
         if not isinstance(tensor, Tensor):
             letters = ", ".join(axis.letter for axis in axes)
             got = type_in_words(tensor)

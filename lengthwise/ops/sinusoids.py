@@ -27,7 +27,7 @@ def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: for an odd D, the last cosine is left out.
     """
-    _check_count("length", length)
+    check_count("length", length)
     return sinusoids_at(torch.arange(length), width)
 
 
@@ -78,7 +78,7 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: no difference.
     """
-    _check_count("length", length)
+    check_count("length", length)
     check_sizes(width=width)
     return _angles(torch.arange(length), (width + 1) // 2, 2.0 / width)
 
@@ -100,7 +100,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
         transformers" (ICCV 2023).
     Differs from the source: time `"fraction"` is ours, and for an odd F, the last column is left out.
     """
-    _check_count("num_loops", num_loops)
+    check_count("num_loops", num_loops)
     check_sizes(width=width)
     check_choice("time", time, get_args(Time))
     angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
@@ -109,7 +109,8 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
     return torch.cat([angles.cos(), angles.sin()], -1).float()
 
 
-def _check_count(argument: str, count: int) -> None:
+def check_count(argument: str, count: int) -> None:
+    """Raise a ValueError, which names the argument, unless a number of rows is a whole number of at least 0."""
     check_kind(argument, count, (Integral, torch.SymInt), "a whole number")  # exports have symbols instead of numbers
     if count < 0:
         raise ValueError(f"{argument}: expected at least 0, got {count}; give the number of rows")

@@ -38,6 +38,7 @@ Units = Float[Tensor, "B H E"]
 Results = tuple[Float[Tensor, "B T H E"], Units, Units, Units]
 
 
+@check_shapes
 def slstm_by_definition(gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units) -> Results:
     """Return the outputs h at all positions, and the last h, c / n (`average`) and log n (`log_norm`).
 

@@ -36,7 +36,8 @@ from lengthwise.ops.block_recurrence import MAX_STEP_PRODUCTS, MIN_CHUNKED_STEPS
 from lengthwise.ops.column_norm import hard_columns
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.scan import Elements, scan
-from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_shape, check_strings, check_tensors
+from lengthwise.ops.shapes import check_axes, check_one_dtype, check_optional_tensors, check_shape, check_tensors
+from lengthwise.ops.symbol_recurrence import check_symbols
 from lengthwise.validation import check_choice
 
 Form = Literal["scatter", "gather"]
@@ -65,6 +66,8 @@ def sparse_recurrence_by_definition(
     Here P_t has a single 1 in each column, and D_t is diagonal. With `form` `"gather"`, D_t P_t replaces P_t D_t, and
     P_t has a single 1 in each row.
     """
+    if not torch.compiler.is_exporting():
+        _check(mixtures, dictionary, factors, values, rows, initial, form)
     columns = hard_columns(torch.einsum("rk,kij->rij", mixtures, dictionary), _choice_dim(form))
     state, states = initial, []
     for row in rows.unbind(1):
@@ -336,7 +339,7 @@ def _check(
     check_axes("mixtures", mixtures, "R, K")
     check_axes("dictionary", dictionary, "K, N, N")
     check_axes("initial", initial, "B, N, F")
-    check_strings("rows", rows)
+    check_symbols(rows, len(mixtures), "rows")
     width, parts = dictionary.shape[-1], initial.shape[-1]
     a_row = "give one vector for each row of mixtures, or None"
     a_matrix = "give one square matrix for each mixture weight"
@@ -344,4 +347,7 @@ def _check(
     for name, tensor in (("factors", factors), ("values", values)):
         if tensor is not None:
             check_shape(name, tensor, (len(mixtures), width, parts), a_row)
-    check_shape("initial", initial, (len(rows), width, min(parts, 2)), "give one state for each string, as in rows")
+    shape = (len(rows), width, min(max(parts, 1), 2))
+    check_shape("initial", initial, shape, "give one state for each string, as in rows")
+    given = {"mixtures": mixtures, "dictionary": dictionary, "factors": factors, "values": values, "initial": initial}
+    check_one_dtype(**{name: tensor for name, tensor in given.items() if tensor is not None})

@@ -34,7 +34,14 @@ from lengthwise.ops.block_recurrence import (
     chunk_starts,
     recurrence_by_definition,
 )
-from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_shape, check_strings, check_tensors
+from lengthwise.ops.shapes import (
+    check_axes,
+    check_one_dtype,
+    check_optional_tensors,
+    check_shape,
+    check_strings,
+    check_tensors,
+)
 from lengthwise.validation import check_choice, check_kind
 
 Table = Float[Tensor, "V N S S"]
@@ -294,22 +301,22 @@ def sums_by_symbol(
     return torch.stack(by_table), torch.stack([weights.sum(0) for weights in rows[0]])
 
 
-def check_symbols(tokens: Tokens, num_symbols: int) -> None:
+def check_symbols(tokens: Tokens, num_symbols: int, name: str = "tokens") -> None:
     """Raise a ValueError unless there is at least one position, and every token is a symbol.
 
     On a GPU, a token that is not a symbol stops the program later instead (`on_device_assert`).
     """
-    check_tensors(tokens=tokens)
-    check_strings("tokens", tokens)
+    check_tensors(**{name: tokens})
+    check_strings(name, tokens)
     if tokens.device.type not in SYNCHRONOUS_DEVICES:
         on_device_assert(
             (tokens >= 0) & (tokens < num_symbols),
-            f"tokens: expected symbol ids in 0..{num_symbols - 1}, got others; check tokens",
+            f"{name}: expected symbol ids in 0..{num_symbols - 1}, got others; check {name}",
         )
     elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < num_symbols:
         got = f"{int(tokens.min())}..{int(tokens.max())}"
         raise ValueError(
-            f"tokens: expected symbol ids in 0..{num_symbols - 1}, got ids in {got}; number the symbols from 0"
+            f"{name}: expected symbol ids in 0..{num_symbols - 1}, got ids in {got}; number the symbols from 0"
         )
 
 
@@ -324,10 +331,4 @@ def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -
         raise ValueError(
             f"transitions: expected square matrices, got shape {list(transitions.shape)}; make the last two sizes equal"
         )
-    dtypes = {tensor.dtype for tensor in (transitions, values, initial)}
-    if len(dtypes) > 1 or not transitions.is_floating_point():
-        got = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(
-            f"dtypes: expected one real dtype for transitions, values and initial, got {got}; convert them with "
-            "Tensor.to"
-        )
+    check_one_dtype(transitions=transitions, values=values, initial=initial)

@@ -16,12 +16,13 @@ own tree.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from jaxtyping import Float, Int64
 from torch import SymInt, Tensor
 
-from lengthwise.validation import check_kind
+from lengthwise.ops.shapes import check_axes, check_tensors
+from lengthwise.validation import check_choice, check_kind, narrow
 
 Ids = Int64[Tensor, "B T"]
 """The row in `Tree.leaves` of the symbol at each position of each string."""
@@ -101,6 +102,19 @@ class Tree(NamedTuple):
     def num_levels(self, length: int) -> int:
         """Return the number of levels of this tree over a prefix of `length` symbols."""
         return num_levels(length, self.chunk_size, self.lower_chunk_sizes)
+
+
+def check_tree(tree: object) -> None:
+    """Raise a ValueError unless the argument `tree` is a `Tree` of known rules with at least one layer."""
+    check_kind("tree", tree, Tree, "a Tree")
+    tree = narrow(tree, Tree)
+    check_tensors(leaves=tree.leaves)
+    check_axes("leaves", tree.leaves, "V, D")
+    check_kind("layers", tree.layers, Sequence, "a list of tree layers")
+    if not tree.layers:
+        raise ValueError("layers: expected at least one tree layer, got none; give one")
+    check_choice("pad_rule", tree.pad_rule, get_args(PadRule))
+    check_choice("left_edge", tree.left_edge, get_args(LeftEdge))
 
 
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:

@@ -16,12 +16,17 @@ from lengthwise.layers.linear_cde import LinearCDELayer
 from lengthwise.layers.linear_recurrence import DenseLinearLayer, InputDependentLayer, LRULayer, S5Layer
 from lengthwise.layers.log_depth import GatedSum, LinearOperator, LogDepthLayer, MLPOperator
 from lengthwise.layers.mamba import Mamba2Layer, MambaLayer
-from lengthwise.layers.recurrent_layer import Gated, MixtureReadout, RecurrentLayer
+from lengthwise.layers.positions.base import PositionEncoding, PositionSizes
+from lengthwise.layers.positions.t5 import t5_buckets
+from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
+from lengthwise.layers.recurrent_layer import Gated, MixtureReadout, RecurrentLayer, Topmost, hidden_layer_readout
 from lengthwise.layers.rwkv import ChannelMix, TimeMix
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.layers.sparse_linear import PDSSMLayer
-from lengthwise.layers.state_space import LiquidS4Layer, S4DLayer, S4Layer
+from lengthwise.layers.state_space import LiquidS4Layer, S4DLayer, S4Layer, eigenvalues, legs, legs_pairs
+from lengthwise.layers.tied_readout import TiedReadout
 from lengthwise.layers.timestep import ConstantScales, TimestepScales
+from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
 from lengthwise.ops.column_norm import hard_columns, unit_columns
@@ -32,7 +37,15 @@ pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, with
 PD_SSM = {"d_model": 8, "d_state": 8, "num_matrices": 2, "diagonal": "none", "driven": False, "form": "scatter"}
 
 BLOCKS = {"d_model": 4, "block_dim": 2, "columns": "clamped", "p": 1.2, "hidden": 4}
+POSITIONS = PositionEncoding(PositionSizes(4, 2, 1, 8))
+READ = {"vocab_size": 2, "d_model": 4}
+TRANSFORMER = TransformerLayer(d_model=4, num_heads=2, kind="gpt2")
 MERGE = {"d_model": 4, "num_heads": 2, "chunk_size": 2}
+
+
+def codes_of(codes: object) -> None:
+    Codebook(max_codes=2, d_model=2).fill(codes)  # type: ignore[arg-type]  # the point of the test
+
 
 LAYERS: list[tuple[Callable[..., nn.Module], dict[str, object]]] = [
     (Codebook, {"max_codes": 8, "d_model": 8}),
@@ -107,6 +120,72 @@ def test_a_size_that_is_not_a_positive_whole_number_is_named(
         (lambda: num_symbol_features(4, 3, "unit"), "block_dim: expected a divisor of d_model=4, got 3; choose"),
         (lambda: MambaLayer(d_model=4, d_state=4, conv="a"), "width: expected a kernel over at least 1 input, got 'a'"),
         (lambda: Gated(None, d_model=4), "layer: expected a recurrent layer, got None; give one"),
+        (lambda: codes_of([[1.0, 2.0]]), "codes: expected a tensor, got a list"),
+        (lambda: codes_of(torch.ones(2, 1)), r"codes: expected shape \[K, 2\], got \[2, 1\]; give one vector per code"),
+        (
+            lambda: codes_of(torch.full((1, 2), float("nan"))),
+            "codes: expected finite numbers, got NaN or infinity; check",
+        ),
+        (
+            lambda: DeltaNetLayer(d_model=4, num_heads=True),
+            "num_heads: expected a divisor of d_model=4, got True; choose",
+        ),
+        (lambda: DeltaNetLayer(d_model=4, num_heads=2, gated="a"), "gated: expected True or False, got 'a'; give one"),
+        (
+            lambda: MambaLayer(d_model=4, d_state=4, learned_start=3),
+            "learned_start: expected True or False, got 3; give",
+        ),
+        (lambda: PDSSMLayer(**{**PD_SSM, "driven": "a"}), "driven: expected True or False, got 'a'; give one"),
+        (
+            lambda: S4DLayer(d_model=4, d_state=3, start="lin"),
+            "d_state: expected an even number, because .*, got 3; choose",
+        ),
+        (lambda: legs("a"), "size: expected a whole number of at least 1, got 'a'; give one"),
+        (lambda: legs_pairs(3), "size: expected an even number, because .*, got 3; choose 4"),
+        (lambda: eigenvalues("zz", 4), "name: expected 'legs' or 'lin' or 'inv', got 'zz'; choose"),
+        (lambda: SymbolReadIn(**READ, positions=None), "positions: expected a position encoding, got None; give one"),
+        (lambda: SymbolReadIn(**READ, positions=POSITIONS, kind="zz"), "kind: expected 'normed' or 'plain', got 'zz'"),
+        (
+            lambda: SymbolReadIn(**READ, positions=POSITIONS, num_rows=-1),
+            "num_rows: expected a whole number of at least 1",
+        ),
+        (
+            lambda: VectorReadIn(input_dim=2, d_model=4, positions=None),
+            "positions: expected a position encoding, got None",
+        ),
+        (lambda: Topmost(0), "width: expected a whole number of at least 1, got 0; give one"),
+        (lambda: hidden_layer_readout(2, -2, 2), "hidden: expected a whole number of at least 1, got -2; give one"),
+        (lambda: TiedReadout(None, 3), "embedding: expected an nn.Embedding, got None; give one"),
+        (
+            lambda: TiedReadout(nn.Embedding(2, 2), 5),
+            "num_classes: expected a whole number from 1 to 2, got 5; give one",
+        ),
+        (lambda: ConstantScales(d_model=4)("a"), "num_loops: expected a whole number, got 'a'; give one"),
+        (lambda: TRANSFORMER(torch.ones(1, 2, 5)), r"states: expected shape \[B, T, 4\], got \[1, 2, 5\]; give"),
+        (lambda: TRANSFORMER(torch.ones(1, 2, 4), 3), "scales: expected Scales or None, got 3; give one"),
+        (lambda: TRANSFORMER(torch.ones(1, 2, 4), None, 3), "attention: expected a CausalAttention, got 3; give one"),
+        (
+            lambda: MLSTMLayer(d_model=3, num_heads=1),
+            "d_model: expected an even number, for blocks of 4 x 4, got 3; add 1",
+        ),
+        (
+            lambda: MLSTMLayer(d_model=4, num_heads=1, num_blocks=0),
+            "num_blocks: expected a whole number of at least 1, got",
+        ),
+        (
+            lambda: CategoricalCell(num_letters=-1, num_messages=2, num_relations=2),
+            "num_letters: expected a whole number",
+        ),
+        (
+            lambda: FreeCell(num_letters="a", d_model=2, hidden=2),
+            "num_letters: expected a whole number of at least 1, got",
+        ),
+        (lambda: PositionEncoding(None), "sizes: expected a PositionSizes, got None; give one"),
+        (lambda: t5_buckets([1]), "distance: expected a tensor, got a list"),
+        (
+            lambda: BlockLinearLayer(**{**BLOCKS, "hidden": 0}).transitions(torch.ones(1, 3)),
+            r"features: expected shape \[..., 12\], got \[1, 3\]; give as many numbers",
+        ),
         (lambda: hard_columns(torch.ones(2, 2), dim=5), "dim: expected -2 for columns or -1 for rows .*, got 5"),
         (lambda: Registry("task", "lengthwise.tasks").register("mine")(3), "task 'mine': expected a class or a func"),
     ],

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from lengthwise.layers.transformer_layer import TransformerLayer
+from lengthwise.layers.tree_layers import MergeLayer
+from lengthwise.ops.answer_likelihood import answer_log_probabilities, answer_log_probabilities_by_definition
 from lengthwise.ops.answers import answers_of
-from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.block_recurrence import fastest_form, recurrence
 from lengthwise.ops.causal_convolution import causal_convolution_by_definition
 from lengthwise.ops.column_norm import (
     clamped_columns,
@@ -15,18 +17,27 @@ from lengthwise.ops.column_norm import (
     reflections,
     rescaled_blocks,
     rescaled_blocks_by_definition,
+    stochastic_columns,
     unit_columns,
 )
 from lengthwise.ops.complex_pairs import times_pairs
+from lengthwise.ops.cut_tree import cut_prefix_states
+from lengthwise.ops.delta_rule import delta_rule, delta_rule_by_definition
 from lengthwise.ops.dilated_attention import dilated_attention, dilated_attention_by_definition, dilated_mask
-from lengthwise.ops.integer_answers import integer_loss
+from lengthwise.ops.grid import antidiagonals, grid_by_definition, last_row
+from lengthwise.ops.in_range import states_in_range, states_in_range_by_definition, steps_by_position
+from lengthwise.ops.integer_answers import integer_loss, integer_loss_by_definition
 from lengthwise.ops.intervals import Intervals
-from lengthwise.ops.matrix_powers import powers_times
+from lengthwise.ops.matrix_powers import powers_times, powers_times_by_definition
+from lengthwise.ops.merge import merge
+from lengthwise.ops.mlstm import mlstm_by_definition
 from lengthwise.ops.outer_products import decay_products, decay_products_by_definition
+from lengthwise.ops.parts import through_parts
 from lengthwise.ops.scan import scan, scan_by_definition
-from lengthwise.ops.selective_scan import selective_scan
+from lengthwise.ops.selective_scan import decays_of, selective_scan, selective_scan_by_definition
 from lengthwise.ops.sinusoids import position_sinusoids, sinusoids_at, timestep_sinusoids
-from lengthwise.ops.sparse_recurrence import sparse_recurrence
+from lengthwise.ops.slstm import slstm_by_definition
+from lengthwise.ops.sparse_recurrence import sparse_recurrence, sparse_recurrence_by_definition
 from lengthwise.ops.symbol_recurrence import (
     SymbolStep,
     one_hot_positions,
@@ -34,8 +45,8 @@ from lengthwise.ops.symbol_recurrence import (
     symbol_recurrence,
     symbol_recurrence_by_definition,
 )
-from lengthwise.ops.tree import num_levels
-from lengthwise.ops.tree_attention import attend
+from lengthwise.ops.tree import Tree, num_levels
+from lengthwise.ops.tree_attention import attend, last_state, last_states, prefix_states
 
 pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
 
@@ -99,7 +110,10 @@ def of_symbols(function: Callable[..., object], *symbols: int) -> object:
         (lambda: hard_columns(INTEGERS), f"logits: {NO_FLOAT}"),
         (lambda: reflections(INTEGERS), f"numbers: {NO_FLOAT}"),
         (lambda: reflections(ONES(1)), "numbers: expected at least 2 numbers for each matrix, got shape"),
-        (lambda: dilated_attention(HEADS, HEADS, HEADS.double(), ONES(1, 2), 1), "dtypes: expected one for query, key"),
+        (
+            lambda: dilated_attention(HEADS, HEADS, HEADS.double(), ONES(1, 2), 1),
+            "dtypes: expected one real dtype for query",
+        ),
         (lambda: dilated_attention(HEADS.long(), HEADS, HEADS, ONES(1, 2), 1), f"query: {NO_FLOAT}"),
         (
             lambda: dilated_attention_by_definition(HEADS, HEADS, HEADS, ONES(1, 2), 0),
@@ -150,5 +164,141 @@ def of_symbols(function: Callable[..., object], *symbols: int) -> object:
     ],
 )
 def test_a_wrong_kind_shape_or_range_is_named(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        call()
+
+
+LIKELIHOOD = {
+    "transitions": torch.eye(2).expand(2, 2, 2),
+    "emissions": torch.eye(2),
+    "tokens": torch.tensor([[0, 1]]),
+    "targets": torch.tensor([[0, 1]]),
+    "initial": ONES(1, 2),
+}
+DELTA = (ONES(1, 3, 1, 2), ONES(1, 3, 1, 1, 2), ONES(1, 3, 1, 1, 2), ONES(1, 3, 1, 1), None, ONES(1, 1, 2, 2))
+IDS = torch.tensor([[0, 1]])
+TREE = Tree(ONES(3, 4), [MergeLayer(d_model=4, num_heads=2, chunk_size=2)], 2)
+WEIGHTS = [ONES(2), ONES(2, 2), ONES(4, 2), ONES(2, 2), ONES(1, 2)]
+GRID = (ONES(1), ONES(1), IDS, IDS)
+AROUND = Intervals.around(ONES(2))
+
+
+def both(above: torch.Tensor, left: torch.Tensor, *letters: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pass both messages of a cell on."""
+    return above, left
+
+
+def still(start: int, stop: int, state: torch.Tensor) -> torch.Tensor:
+    """Return one state that does not change."""
+    return state[:, None]
+
+
+def sparse(**changed: object) -> object:
+    names = ("mixtures", "dictionary", "factors", "values", "rows", "initial")
+    return sparse_recurrence(**{**dict(zip(names, SPARSE, strict=True)), **changed})
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: answer_log_probabilities(**{**LIKELIHOOD, "targets": ONES(1, 2)}),
+            "targets: expected whole numbers, got torch.float32; convert",
+        ),
+        (
+            lambda: answer_log_probabilities(**{**LIKELIHOOD, "emissions": ONES(2, 2).double()}),
+            "dtypes: expected one real dtype for transitions, emissions and initial, got torch.float32, torch.float64",
+        ),
+        (
+            lambda: answer_log_probabilities_by_definition(**{**LIKELIHOOD, "targets": torch.tensor([[0, 5]])}),
+            "targets: expected numbers from 0 to 1, or -100 for no answer, got 5; give",
+        ),
+        (lambda: fastest_form([1], ONES(1, 2, 2)), "transitions: expected a tensor, got a list"),
+        (lambda: prefix_states(IDS, None), "tree: expected a Tree, got None; give one"),
+        (lambda: cut_prefix_states(IDS, None), "tree: expected a Tree, got None; give one"),
+        (lambda: prefix_states(IDS + 9, TREE), r"ids: expected symbols 0..2, got 9..10; give"),
+        (lambda: prefix_states(IDS, TREE._replace(layers=[])), "layers: expected at least one tree layer, got none"),
+        (lambda: prefix_states(IDS, TREE._replace(pad_rule="zz")), "pad_rule: expected 'merged' or 'raw', got 'zz'"),
+        (lambda: prefix_states(IDS, TREE._replace(left_edge="zz")), "left_edge: expected 'pads' or 'cut', got 'zz'"),
+        (lambda: prefix_states(IDS, TREE, 3), "perturb: expected a function, got 3; give one"),
+        (lambda: prefix_states(IDS, TREE, table_rows="a"), "table_rows: expected a whole number, got 'a'; give one"),
+        (lambda: last_state(IDS[0], TREE), r"ids: expected shape \[B, T\], got \[2\]"),
+        (lambda: last_states(IDS, TREE), "batches: expected a list or tuple of tensors, got one tensor"),
+        (lambda: delta_rule(*DELTA, chunk_steps=0), "chunk_steps: expected a whole number of at least 1, got 0"),
+        (
+            lambda: delta_rule_by_definition(DELTA[0], [1], *DELTA[2:]),
+            r"keys: expected a tensor of shape .*, got a list",
+        ),
+        (lambda: list(antidiagonals(both, ONES(1), ONES(2), IDS, IDS)), r"left: expected shape \[1\], got \[2\]; give"),
+        (lambda: grid_by_definition(None, *GRID), "cell: expected a function, got None; give one"),
+        (lambda: grid_by_definition(both, *GRID[:3], INTEGERS), "second: expected 1 strings, as in first, got 2; give"),
+        (lambda: last_row(both, *GRID, torch.tensor([9])), r"heights: expected rows 0..2, got 9..9; count rows from 1"),
+        (lambda: last_row(both, *GRID, torch.tensor([-1])), r"heights: expected rows 0..2, got -1..-1; count"),
+        (lambda: last_row(both, *GRID, torch.tensor([1, 2])), r"heights: expected shape \[1\], got \[2\]; give"),
+        (lambda: states_in_range(still, 0, ONES(1, 2), driven=False), "length: expected a whole number of at least 1"),
+        (
+            lambda: states_in_range_by_definition(3, 3, ONES(1, 2), driven=False),
+            "steps: expected a function, got 3; give one",
+        ),
+        (lambda: steps_by_position([1], ONES(1, 2, 2)), "transitions: expected a tensor, got a list"),
+        (
+            lambda: integer_loss_by_definition(ONES(0), ONES(0), sharpness=1.0),
+            "numbers: expected at least 1 number, got",
+        ),
+        (lambda: integer_loss_by_definition(ONES(2), ONES(2), sharpness=-1.0), "sharpness: expected a number above 0"),
+        (lambda: Intervals.around(ONES(2), "a"), "radius: expected a number of at least 0, got 'a'; give half"),
+        (
+            lambda: Intervals.around(ONES(2), float("nan")),
+            "radius: expected a number of at least 0, got nan; give half",
+        ),
+        (lambda: Intervals.joined([]), r"parts: expected tensors of intervals, at least one, got \[\]; put"),
+        (lambda: Intervals.stacked([1]), r"parts: expected tensors of intervals, at least one, got \[1\]; put"),
+        (lambda: AROUND.linear([1]), "weight: expected a tensor, got a list"),
+        (lambda: AROUND.linear(ONES(3, 4)), r"weight: expected shape \[_, 2\], got \[3, 4\]; give one column"),
+        (
+            lambda: powers_times_by_definition(ONES(1, 2, 2), ONES(1, 2), 0),
+            "count: expected a whole number of at least",
+        ),
+        (lambda: merge(WEIGHTS, ONES(3, 2)), r"states: expected shape \[C, M, D\], got \[3, 2\]"),
+        (lambda: merge(WEIGHTS, ONES(2, 1, 3)), r"weights: expected 3 gains, as in states, got shape \[2\]; give"),
+        (
+            lambda: merge([*WEIGHTS[:4], ONES(3, 2)], ONES(2, 1, 2)),
+            r"weights: expected a bias \[H, C\] with H a divisor",
+        ),
+        (
+            lambda: merge([*WEIGHTS[:4], ONES(1, 1)], ONES(2, 1, 2)),
+            r"weights: expected a bias \[H, C\] with H a divisor",
+        ),
+        (lambda: merge(WEIGHTS, ONES(3, 2), ONES(2, 1)), "windows: expected whole numbers, got torch.float32; convert"),
+        (
+            lambda: mlstm_by_definition([1], *[ONES(1, 2, 1)] * 6),
+            r"i: expected a tensor of shape \[B, T, H\], got a list",
+        ),
+        (
+            lambda: slstm_by_definition(None, *[ONES(1, 1, 1)] * 4),
+            "gates: expected a tensor of shape .*, got a NoneType",
+        ),
+        (lambda: through_parts(None, [ONES(2)], 3), "function: expected a function, got None; give one"),
+        (lambda: through_parts(both, [None], 3), "given: expected at least one tensor, got none; give"),
+        (lambda: sparse(rows=torch.tensor([[1, 5]])), r"rows: expected symbols 0..1, got 1..5; give"),
+        (lambda: sparse(rows=torch.tensor([[1, -1]])), r"rows: expected symbols 0..1, got -1..1; give"),
+        (
+            lambda: sparse(mixtures=INTEGERS),
+            "dtypes: expected one real dtype for mixtures, dictionary and initial, got",
+        ),
+        (lambda: sparse(initial=ONES(1, 2, 0)), r"initial: expected shape \[1, 2, 1\], got \[1, 2, 0\]; give"),
+        (lambda: sparse_recurrence_by_definition(*SPARSE, form="zz"), "form: expected 'scatter' or 'gather', got 'zz'"),
+        (lambda: decays_of(3, "signed"), "exponents: expected a tensor, got an int"),
+        (lambda: decays_of(ONES(2), "zz"), "eigenvalues: expected 'positive' or 'signed', got 'zz'"),
+        (lambda: selective_scan_by_definition(*SCAN, eigenvalues="zz"), "eigenvalues: expected 'positive' or 'signed'"),
+        (
+            lambda: stochastic_columns(ONES(2)),
+            r"logits: expected columns \[..., S, M\] with S of at least 1, got shape",
+        ),
+        (lambda: hard_columns(ONES(0, 2)), r"dim: expected -2 for columns or -1 .* for shape \[0, 2\]; choose"),
+        (lambda: rescaled_blocks(ONES(0, 0)), r"matrices: expected square matrices \[..., S, S\], got shape \[0, 0\]"),
+    ],
+)
+def test_definitions_and_trees_name_wrong_arguments(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ValueError, match=f"^{sentence}"):
         call()

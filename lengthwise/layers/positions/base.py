@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.registry import Registry
-from lengthwise.validation import check_divisor
+from lengthwise.validation import check_divisor, check_kind
 
 
 class PositionSizes(NamedTuple):
@@ -79,6 +79,7 @@ class PositionEncoding(nn.Module, ABC):
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__()
+        check_kind("sizes", sizes, PositionSizes, "a PositionSizes")
         check_divisor("num_heads", sizes.num_heads, sizes.d_model)
         self.sizes = sizes
 

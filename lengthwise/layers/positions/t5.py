@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.positions.base import POSITIONS, PositionSizes
 from lengthwise.layers.positions.bias import DistanceBias
+from lengthwise.ops.shapes import check_tensors
 
 NUM_BUCKETS = 32
 """The number of buckets of distances."""
@@ -53,6 +54,7 @@ def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
     Source: Raffel et al. (2020), section 2.1, and their code, for causal attention.
     Differs from the source: only in the limits of buckets, which are computed in float64.
     """
+    check_tensors(distance=distance)
     num_wide = NUM_BUCKETS - NUM_EXACT
     ratio = MAX_DISTANCE / NUM_EXACT
     wide = [math.ceil(NUM_EXACT * ratio ** (bucket / num_wide)) for bucket in range(num_wide)]
