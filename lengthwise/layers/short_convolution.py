@@ -1,14 +1,12 @@
 """A convolution over the last few inputs, with a kernel for each channel."""
 
-from numbers import Integral
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State
-from lengthwise.validation import check_sizes, truncate
+from lengthwise.validation import check_sizes
 
 
 class ShortConvolution(RecurrentLayer):
@@ -23,12 +21,7 @@ class ShortConvolution(RecurrentLayer):
 
     def __init__(self, *, channels: int, width: int) -> None:
         super().__init__()
-        check_sizes(channels=channels)
-        if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
-            got = truncate(repr(width))
-            raise ValueError(
-                f"width: expected a kernel over at least 1 input, got {got}; give 1 or more, or use no convolution"
-            )
+        check_sizes(channels=channels, width=width)
         self.d_model = channels
         self.channels, self.width = channels, width
         self.state_size = (width - 1) * channels

@@ -7,7 +7,6 @@ from types import NoneType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.validation import type_in_words
@@ -61,7 +60,7 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     @wraps(function)
     def run(*given: Given.args, **named: Given.kwargs) -> Result:
         if not torch.compiler.is_exporting():  # in an export, sizes may be symbols instead of numbers
-            by_name = {**dict(zip(names, given, strict=False)), **named}
+            by_name: dict[str, Any] = {**dict(zip(names, given, strict=False)), **named}
             by_name = {name: value for name, value in by_name.items() if value is not None or name not in optional}
             _check(expected, by_name, dict(constants))
             for name, check in checks.items():
@@ -161,8 +160,9 @@ def _axes(hint: Any) -> list[Axis]:
 
 def _check_of_numbers(hint: Any) -> Callable[[str, Tensor], None] | None:
     """Return the check of the numbers of an annotated tensor, or None if the annotation allows several kinds."""
-    kinds = [getattr(each, "dtypes", None) for each in get_args(hint) or (hint,) if each is not NoneType]
-    return {Float.dtypes: check_real, Int64.dtypes: check_whole}.get(kinds[0]) if len(kinds) == 1 else None
+    kinds = [getattr(each, "dtype", None) for each in get_args(hint) or (hint,) if each is not NoneType]
+    name = getattr(kinds[0], "__name__", "") if len(kinds) == 1 else ""
+    return {"Float": check_real, "Int64": check_whole}.get(name)
 
 
 def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: dict[str, int]) -> None:

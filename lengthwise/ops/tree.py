@@ -20,9 +20,11 @@ from typing import Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from jaxtyping import Float, Int64
 from torch import SymInt, Tensor
+from torch.compiler import is_exporting
 
-from lengthwise.ops.shapes import check_axes, check_tensors
-from lengthwise.validation import check_choice, check_kind, narrow
+from lengthwise.ops.shapes import check_axes, check_tensor_list, check_tensors
+from lengthwise.ops.symbol_recurrence import check_symbols
+from lengthwise.validation import check_choice, check_function, check_kind, narrow
 
 Ids = Int64[Tensor, "B T"]
 """The row in `Tree.leaves` of the symbol at each position of each string."""
@@ -115,6 +117,18 @@ def check_tree(tree: object) -> None:
         raise ValueError("layers: expected at least one tree layer, got none; give one")
     check_choice("pad_rule", tree.pad_rule, get_args(PadRule))
     check_choice("left_edge", tree.left_edge, get_args(LeftEdge))
+
+
+def check_ids(batches: Sequence[Ids], tree: Tree, perturb: Perturbation | None = None, table_rows: int = 0) -> None:
+    """Raise a ValueError unless all batches contain ids of leaves, and the arguments for reading them are usable."""
+    check_tree(tree)
+    check_tensor_list("batches", batches)
+    if perturb is not None:
+        check_function("perturb", perturb)
+    check_kind("table_rows", table_rows, Integral, "a whole number")
+    if not is_exporting():  # the check of symbols reads their values
+        for ids in batches:
+            check_symbols(ids, len(tree.leaves), "ids")
 
 
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:

@@ -36,7 +36,6 @@ answer does not depend on later symbols.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from numbers import Integral
 
 import torch
 import torch.nn.functional as F
@@ -47,19 +46,7 @@ from lengthwise.devices import lowers_precision
 from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states, cut_prefix_states_by_definition
 from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.shapes import check_shapes, check_tensor_list, check_tensors
-from lengthwise.ops.symbol_recurrence import check_symbols
-from lengthwise.ops.tree import (
-    FusedLayer,
-    Ids,
-    Merge,
-    Observer,
-    Perturbation,
-    PrefixStates,
-    Tree,
-    TreeLayer,
-    check_tree,
-)
-from lengthwise.validation import check_function, check_kind
+from lengthwise.ops.tree import FusedLayer, Ids, Merge, Observer, Perturbation, PrefixStates, Tree, TreeLayer, check_ids
 
 TABLE_ROWS = 1024
 """The largest number of possible windows for which a level's states get no noise from `perturb`."""
@@ -153,7 +140,7 @@ def prefix_states_by_definition(ids: Ids, tree: Tree) -> PrefixStates:
     states that lie even farther back. This changes no result, because attention over equal states returns their common
     value, whatever their number is. With the left edge `"cut"`, this is `cut_prefix_states_by_definition`.
     """
-    _check_arguments([ids], tree)
+    check_ids([ids], tree)
     if tree.left_edge == "cut":
         return cut_prefix_states_by_definition(ids, tree)
     levels = tree.num_levels(ids.shape[1])
@@ -184,7 +171,7 @@ def prefix_states(
     the pad of every higher level. With the left edge `"cut"`, it is applied to the states of all levels. If `perturb`
     is random, `prefix_states` and `last_state` draw in different orders, so their results differ.
     """
-    _check_arguments([ids], tree, perturb, table_rows)
+    check_ids([ids], tree, perturb, table_rows)
     if tree.left_edge == "cut":
         return cut_prefix_states(ids, tree, perturb)
     levels = tree.num_levels(ids.shape[1])
@@ -246,7 +233,7 @@ def last_states(
     called after each level in which nodes no longer share states. It receives the level and the nodes [B, N, D] of the
     batches.
     """
-    _check_arguments(batches, tree, perturb, table_rows)
+    check_ids(batches, tree, perturb, table_rows)
     if tree.left_edge == "cut":
         return cut_last_states(batches, tree, perturb, observe)
     num_tabled = _num_tabled(tree, table_rows)
@@ -279,19 +266,6 @@ def last_states(
         tops |= {k: growing.pop(k)[:, 0] for k in list(growing) if depths[k] == level}
         pad = pad if tree.pad_rule == "merged" else tree.leaves[0]
     return [tops[k] for k in range(len(batches))]
-
-
-def _check_arguments(
-    batches: Sequence[Ids], tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
-) -> None:
-    check_tree(tree)
-    check_tensor_list("batches", batches)
-    if perturb is not None:
-        check_function("perturb", perturb)
-    check_kind("table_rows", table_rows, Integral, "a whole number")
-    if not torch.compiler.is_exporting():  # the check of symbols reads their values
-        for ids in batches:
-            check_symbols(ids, len(tree.leaves), "ids")
 
 
 def _merge_codes(

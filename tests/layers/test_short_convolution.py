@@ -57,7 +57,7 @@ def test_a_short_convolution_goes_on_where_it_stopped(width: int) -> None:
 
 
 def test_a_kernel_over_no_input_is_rejected() -> None:
-    with pytest.raises(ValueError, match="width: expected a kernel over at least 1 input"):
+    with pytest.raises(ValueError, match="width: expected a whole number of at least 1, got 0"):
         ShortConvolution(channels=3, width=0)
 
 
