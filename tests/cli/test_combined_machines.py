@@ -21,7 +21,7 @@ def test_expressions_over_words_have_a_prefix_and_are_written_as_they_are_read(c
     code, out, _ = printed(capsys, "diff", "s.dot", "words: CONNECT .* CLOSE")
     assert (code, out.splitlines()[:2]) == (1, ["different", "string: CONNECT ACK CLOSE"])
     for other in ("regex:CD*", "words:CD*"):
-        assert ("write words: before" in printed(capsys, "diff", "s.dot", other)[2]) == other.startswith("regex")
+        assert ("write 'words:' before" in printed(capsys, "diff", "s.dot", other)[2]) == other.startswith("regex")
     assert printed(capsys, "combine", "s.dot", "and", "words:CONNECT CLOSE", "--out", "c.regex")[0] == 0
     assert Path("c.regex").read_text().startswith("CONNECT CLOSE\n")
     assert exit_code("compile", "words:GET (PUT GET)*", "--alphabet", "GET PUT OK", "--to", "rnn", "--out", "net") == 0

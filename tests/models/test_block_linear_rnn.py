@@ -213,7 +213,7 @@ def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
     for config in ({"columns": "clamped"}, {"num_layers": 2}):
         with pytest.raises(ValueError, match="hidden: expected at least 1 unit, got 0 with"):
             make(hidden=0, **config)
-    with pytest.raises(ValueError, match="input_map: expected 'linear' with columns 'unit' and hidden=0, got 'two-"):
+    with pytest.raises(ValueError, match="input_map: expected 'linear' with columns 'unit' and hidden=0, which"):
         make(hidden=0, columns="unit")
 
 

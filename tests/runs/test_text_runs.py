@@ -153,7 +153,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     sent = [(point.length, point.perplexity) for point in result.perplexity.points]
     assert measured(result).by_length["by_length/perplexity"] == sent
     for words, sentence in (
-        (["predict", run], "predict: expected strings to answer or --sample"),
+        (["predict", run], "predict: expected either strings to answer or --sample, got neither"),
         (["predict", run, "--sample", "1000000"], "--sample: expected 1 to 100,000"),
         (["evaluate", run, "--lengths", "999"], "--lengths: expected chunks of at least 2"),
         (["evaluate", run, "--split", "x"], "--split: expected one of train, valid, test, got 'x'"),

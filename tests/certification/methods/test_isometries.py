@@ -286,7 +286,7 @@ def test_other_nets_are_refused() -> None:
             deep,
             "num_layers=1, columns='reflected' and hidden=0, got num_layers=2, columns='reflected', hidden=512",
         ),
-        (other, "or hidden units, as configured, got columns 'clamped', without inputs and without hidden"),
+        (other, "no hidden units, as configured, got columns 'clamped', no inputs and no hidden"),
         (tiny, "a first state of norm 1e-6 to 1e15, got other norms"),
         (normed, "no norm before the model's layer, as configured, got a Linear"),
     ):
