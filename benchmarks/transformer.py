@@ -202,13 +202,15 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
         markdown_table(header, rows),
         f"Entries are CPU times of a training step with {first.num_layers} layers, D={first.d_model}, "
         f"{first.num_heads} heads and one torch thread. D is the width, T the length of strings, and B the number of "
-        "strings in a batch. Times are medians of 15 steps, and the nets ran in alternation. *Ratio*: the median, "
-        "over turns, of the net's time divided by the time of torch's encoder. The first row is torch's encoder "
-        "without positions, with the same embeddings and read-out as our nets. Before the measurement, a check "
-        "showed that our net without positions has the same outputs and gradients as torch's encoder.",
+        "strings in a batch. Times are medians of 15 steps, and the nets take these steps in turn. *Ratio*: in each "
+        "turn, the net's time is divided by the time of torch's encoder; the entry is the median over turns. The "
+        "first row is torch's encoder without positions, with the same embeddings and read-out as our nets. Before "
+        "the measurement, a check showed that our net without positions has the same outputs and gradients as "
+        "torch's encoder.",
         "```console\npython benchmarks/transformer.py --save\n```",
-        "On long strings, biases with learned parameters cost more than the other encodings, because torch computes "
-        "the gradients of these biases from all T² scores of every string. ALiBi has no learned parameters.",
+        "On long strings, encodings by attention biases with learned parameters cost more than the other encodings. "
+        "The reason is that torch computes the gradients of these biases from all T² attention scores of every "
+        "string. ALiBi has no learned parameters.",
         "## Aims\n\n"
         + markdown_table(["aim", "measured", "met"], [[aim, f"{worst:.2f}", "yes" if worst <= AIM else "no"]]),
         provenance(where),

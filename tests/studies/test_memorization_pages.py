@@ -34,12 +34,12 @@ def test_standard_nets_are_counted_next_to_linear_ones() -> None:
         for dimension in size.dimensions
     ]
     assert standard_page(standard.Standard(size, rows), "page").headline == (
-        "Without feedback, 1 of 8 linear RNNs learn to repeat their word in fewer dimensions than d_min, the smallest "
-        "dimension that is enough in theory.\n"
+        "Without feedback of their answers, 1 of 8 linear RNNs learn to repeat their word in fewer dimensions than "
+        "d_min, the smallest dimension that is enough in theory.\n"
         "At d_min, also without feedback, 5 of 8 linear nets are right at the first 48 symbols, and 2 of these 5 at "
         "the first 4,800. With tanh and without feedback, 0 of 8 nets are right below d_min. At d_min, 6 of 8 nets "
         "with tanh are right, and 4 of these 6 at the first 4,800 symbols.\n"
-        "If nets read their own answers, 3 linear nets and 7 nets with tanh are right below d_min."
+        "If nets read their own answers, 3 of 8 linear nets and 7 of 8 nets with tanh are right below d_min."
     )
 
 
@@ -49,7 +49,7 @@ def test_nets_that_learn_their_words_are_those_of_the_sections() -> None:
     below, at, above = (
         text.split("- W_x = 0: ")[1].split(f" {side}")[0].split(", ")[-1] for side in ("below", "at", "above")
     )
-    assert f"Without feedback (W_x = 0), {below} linear RNNs learn to repeat their word" in page.headline
+    assert f"Without feedback of their answers (W_x = 0), {below} linear RNNs learn to repeat" in page.headline
     assert f"At d_min, {at} nets learn their word, and {above} above d_min." in page.headline
     fed = text.split("- W_x learned: ")[1].split(" below")[0]
     assert f"If nets read their own answers, {fed} nets below d_min learn their word." in page.headline

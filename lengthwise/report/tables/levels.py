@@ -13,10 +13,10 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 LEVELS = {
-    "proved": "the float32 net itself is proved right on every string that has a right answer, of any length",
+    "proved": "at every length, the float32 net itself is proved right on every string that has a right answer",
     "bounded": "the float32 net itself is proved right on every string that has a right answer, up to a stated length",
     "extracted": (
-        "a finite machine read off the net is proved right on every string that has a right answer, of any length. "
+        "at every length, a finite machine read off the net is proved right on every string that has a right answer. "
         "Tests found no difference between the net and this machine, but nothing is proved about the net itself"
     ),
     "tested": "no wrong answer was confirmed; nothing is proved",

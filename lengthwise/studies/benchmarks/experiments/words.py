@@ -24,8 +24,8 @@ PROTOCOL = (
     "The protocol of Merrill et al. (2024): for each length k = 2 ... 20, a net is trained and validated on strings "
     "of k elements, with the answers to all prefixes. Training uses 80 % of the strings. The question is how many "
     "layers a net needs for an accuracy of 0.99 on validation strings. The paper answers this in figures, so the "
-    "package contains no published numbers. It reports that RNNs need one layer on A5, and that transformers, S4 and "
-    "Mamba need more layers for longer strings.",
+    "package contains no published numbers. The paper reports that RNNs need one layer on A5, and that transformers, "
+    "S4 and Mamba need more layers for longer strings.",
     f"Our protocol draws new strings of k elements for each of {STEPS:,} steps of {BATCH_SIZE} strings, and for each "
     "of 500 steps with *finite machine, likelihood*. So for k = 2, most strings of the test occur in training. In "
     "each cell, *mean* and *solved* are about random strings of up to k symbols. Final weights are measured, with "

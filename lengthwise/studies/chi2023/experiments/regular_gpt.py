@@ -46,7 +46,7 @@ _HEADLINE = (
     "on random strings of 41-500 symbols; on two further tasks, D_12 and modular arithmetic, "
     "{cells[D_12 | Modular Arithmetic][C=2][solved]} nets make no error.\n"
     "If nets merge states by a product of matrices (column *products*), {cells[*][products][solved]} make no error, "
-    "and {cells[*][products][level proved]} are `proved`. A run of either kind trains another net if the training "
+    "and {cells[*][products][level proved]} are `proved`. In both columns, a run trains another net if the training "
     "loss stays high (see the notes)."
 )
 
@@ -78,11 +78,11 @@ def ours(scale: Scale = "small") -> Experiment:
             "this decision.",
             _ABOUT_PRODUCTS,
             "In tasks of recognition, most strings outside the language are near misses, which differ little from "
-            "strings in the language. Column *paper* has the maximum / mean of Chi et al. (2023) on the paper's "
-            "strings. On D_n and Tomita, the paper's strings are easier, and have 51-100 symbols. Because the "
-            "paper's protocol is different, the entries of column *paper* are shown only for orientation. `python "
-            "benchmarks/shallow_features.py` computes the scores of shallow features on the paper's strings and on "
-            "ours.",
+            "strings in the language. Column *paper* has the maximum / mean accuracy of the runs of Chi et al. "
+            "(2023) on the paper's strings. On D_n and Tomita, the paper's strings are easier, and have 51-100 "
+            "symbols. Because the paper's protocol is different, the entries of column *paper* are shown only for "
+            "orientation. `python benchmarks/shallow_features.py` computes the scores of shallow features on the "
+            "paper's strings and on ours.",
         ),
         cells=[cell for of_row in zip(_languages(specs), _products(specs), strict=True) for cell in of_row],
         plan=_our_plan(scale, certificate=True),
@@ -178,8 +178,8 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
             "On cycle navigation, {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make no error, and "
             "{cells[Cycle Navigation][C=4][solved]} with C=4. The lowest accuracy with C=4 at any length up to 500 "
             "is {cells[Cycle Navigation][C=4][lowest]}.\n"
-            "With C=3, the maximum / mean of the runs of Chi et al. (2023) are {cells[Parity][C=3][paper]} on parity "
-            "and {cells[Cycle Navigation][C=3][paper]} on cycle navigation."
+            "With C=3, the maximum / mean accuracies of the runs of Chi et al. (2023) are "
+            "{cells[Parity][C=3][paper]} on parity and {cells[Cycle Navigation][C=3][paper]} on cycle navigation."
         ),
         about=(
             "Nets are trained with preset `fast`, at lengths at which every answer is possible. Column *paper* has the "
@@ -233,7 +233,8 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
             "0.05, and later 0.2.",
             "With answers to all prefixes, a batch has 64 strings, which cost about as much as 256 strings with final "
             "answers, and 10 % of the batches have pads inside strings.",
-            "The protocol is ours. Column *paper* has the maximum / mean of the paper's runs, for final answers.",
+            "The protocol is ours. Column *paper* has the maximum / mean accuracy of the paper's runs, for final "
+            "answers.",
         ),
         cells=[
             Cell("Modular Arithmetic", "final answer", specs("modular-arithmetic", settings), published),

@@ -111,7 +111,7 @@ _HEADLINE = (
     "On parity, mean accuracies with a recency bias alone are at most {highest[Parity][ALiBi | window][mean]}. With "
     "a scratchpad alone, mean accuracies are {cells[Parity][scratchpad][mean]} with sinusoidal positions and "
     "{cells[Parity][scratchpad, none][mean]} without positions. All nets are trained on strings of 40 symbols, for "
-    "only 300 steps. So few steps cannot show that a scratchpad alone fails."
+    "only 300 steps. This is too few steps to show that a scratchpad alone fails."
 )
 
 

@@ -42,9 +42,9 @@ def variants(scale: Scale = "small") -> Experiment:
             "code's layer has its norms after the residual sums. Section 3 of the paper describes GPT-2's layer, and "
             "section 3.2 the use of several layers for each level. For regular languages, the paper uses K=1.",
             "Scale `small`: width 64, 5,000 steps, one seed at each of three learning rates: 1e-4, 3e-4 and 5e-4.",
-            "The paper's entries are shown for both layers that the paper may have used: GPT-2's and its code's. Some "
-            "nets on parity were also measured at lengths 1-40, for `regular-gpt/table-2`. This page counts only "
-            "lengths 41-500.",
+            "The paper may have used GPT-2's layer or the layer of its code, so its entries are shown for both "
+            "layers. Some nets on parity were also measured at lengths 1-40, for `regular-gpt/table-2`. This page "
+            "counts only lengths 41-500.",
             "*K=2, pads*: a window contains the symbols below one state of the tree. If a window begins before the "
             "string, it has pads at the positions before the string, and the pads pass through the layers. The "
             "published code adds pads only until the first chunk is full, and its windows contain only these pads "

@@ -42,7 +42,7 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         f"of three calls. *Window*: a net with a scratchpad and a window of {WINDOW} in both layers, which reads only "
         f"the last {_field(study.nets)} symbols for each of its answers. *Everything*: a net with a scratchpad and "
         f"ALiBi that reads the whole string again for each answer (not measured above {study.size.max_read_again} "
-        "symbols). *Passes*: the number of passes of each of these two nets, one after another. From each pass to the "
+        "symbols). *Passes*: how many passes each of these two nets makes, one after another. From each pass to the "
         "next, the string grows by an answer and a symbol. *Levels*: the number of levels of RegularGPT for T "
         "symbols, log2 T (rounded up).",
     ]

@@ -72,7 +72,7 @@ def controls(scale: Scale = "small") -> Experiment:
             "at 0.001, the number of steps explains the gap. If scores rise only with both changes, neither change "
             "alone explains the gap. Two seeds are too few to decide small differences.",
             "The nets are *Ours* of `linear-rnn/table-2`: they have the published code's layer and preset `fan2024`. "
-            "That page also has the runs of column *0.001, 2,000 steps*.",
+            "The page of `linear-rnn/table-2` also has the runs of column *0.001, 2,000 steps*.",
             "*Fits*: every run is right on at least 99 % of 256 strings of 40 symbols. With few steps at a low "
             "learning rate, a net may not fit. A setting that does not fit cannot explain the gap.",
         ),

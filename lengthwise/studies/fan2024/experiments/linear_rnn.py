@@ -269,8 +269,9 @@ def sensitivity(scale: Scale = "small") -> Experiment:
             "{cells[S=8, p=2.0][columns of eq. (6)][mean]}.\n"
             "With these three values of p, the best test accuracies at 500 symbols are "
             "{cells[S=8, p=1.0][*][best test]}, {cells[S=8, p=1.2][*][best test]} and "
-            "{cells[S=8, p=2.0][*][best test]} (with two numbers if the norms differ). A net that always gives the "
-            "most frequent answer has an expected best test accuracy of {cells[S=8, *][*][guesses]}."
+            "{cells[S=8, p=2.0][*][best test]} (two numbers: the accuracies of the two column norms differ). A net "
+            "that always gives the most frequent answer has an expected best test accuracy of "
+            "{cells[S=8, *][*][guesses]}."
         ),
         about="The task is Sum(5), and the recipe is the same as on the page on [Table 2](linear-rnn-table-2.md) of "
         "the paper.",

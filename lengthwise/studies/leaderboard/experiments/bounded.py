@@ -52,14 +52,13 @@ def proved(scale: Scale = "small") -> Experiment:
             "{cells[*][*][level refuted]} nets are refuted by a string with a wrong answer."
         ),
         about=(
-            "The nets are trained with preset `bounded` on strings of at most 40 symbols, and their final weights are "
-            "certified. A certificate of level *bounded* contains the length up to which the net is right on every "
-            "string. "
-            "The nets have width 16, one head, and one or two layers. Their positions are encoded by ALiBi, by T5 or "
-            "not at all. On Tomita 1, nets with five further encodings are also trained.\n"
+            "The nets are trained with preset `bounded` on strings of at most 40 symbols, and their final weights "
+            "are certified. A certificate of level *bounded* contains the length up to which the net is right on "
+            "every string. The nets have width 16, one head, and one or two layers. Their positions are encoded by "
+            "ALiBi, by T5 or not at all. On Tomita 1, nets with five further encodings are also trained.\n"
             "No setting differs between tasks. Nets with one layer have five seeds on Tomita 1, *no c*, *only c* and "
-            "*all symbols equal*. Nets with two layers have three seeds on Tomita 1 and *ab occurs*, and so have the "
-            "five further encodings. All other rows have one seed."
+            "*all symbols equal*. Nets with two layers have three seeds on Tomita 1 and *ab occurs*. Nets with one "
+            "of the five further encodings also have three seeds. All other rows have one seed."
         ),
         notes=(
             "Training stops if the loss does not fall for 400 steps, so nets that cannot learn a task end early. "

@@ -34,7 +34,8 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
             "The attack tries the families of strings in the order of the table. In their names, x is a symbol, and "
             "u, v and w are short words. The strings of the *W-method* tell the task's machine from other machines. "
             "*Hill climbing* changes strings so that the logit of the right answer falls relative to the largest "
-            "other logit. *Nets*: nets whose shortest string is from this family.",
+            "other logit. *Nets*: the number of nets for which the shortest string with a wrong answer is from this "
+            "family.",
             markdown_table(["family", "nets"], by_family),
             "## Every net",
             '*String*: the shortest string with a wrong answer that the attack found, or "-". *Logit margin*: the '

@@ -56,8 +56,8 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
     below, at, above = (_share([net for net in plain if _side(net) == side], size) for side in (-1, 0, 1))
     num_right, num_lasting = _lasting(trained, size)
     return (
-        f"Without feedback (W_x = 0), {below} linear RNNs learn to repeat their word in fewer dimensions than d_min, "
-        "the smallest dimension that is enough in theory.\n"
+        f"Without feedback of their answers (W_x = 0), {below} linear RNNs learn to repeat their word in fewer "
+        "dimensions than d_min, the smallest dimension that is enough in theory.\n"
         f"At d_min, {at} nets learn their word, and {above} above d_min. If nets read their own answers, "
         f"{_share([net for net in fed if _side(net) < 0], size)} nets below d_min learn their word.\n"
         f"{num_right:,} of {len(trained):,} nets are right at the first {size.length} symbols, and {num_lasting:,} of "

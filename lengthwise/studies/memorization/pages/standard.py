@@ -31,13 +31,14 @@ def _headline(study: Standard) -> str:
     (tanh_below, *_), (tanh_at, tanh_lasting, _) = (_counts(study, tanh, side) for side in (-1, 0))
     fed, tanh_with_fed = (_counts(study, kind, -1)[0] for kind in (linear_fed, tanh_fed))
     return (
-        f"Without feedback, {below} of {of_below} linear RNNs learn to repeat their word in fewer dimensions than "
-        "d_min, the smallest dimension that is enough in theory.\n"
+        f"Without feedback of their answers, {below} of {of_below} linear RNNs learn to repeat their word in fewer "
+        "dimensions than d_min, the smallest dimension that is enough in theory.\n"
         f"At d_min, also without feedback, {at} of {of_at} linear nets are right at the first {study.size.length} "
         f"symbols, and {lasting} of these {at} at the first {study.size.longest:,}. With tanh and without feedback, "
         f"{tanh_below} of {of_below} nets are right below d_min. At d_min, {tanh_at} of {of_at} nets with tanh are "
         f"right, and {tanh_lasting} of these {tanh_at} at the first {study.size.longest:,} symbols.\n"
-        f"If nets read their own answers, {fed} linear nets and {tanh_with_fed} nets with tanh are right below d_min."
+        f"If nets read their own answers, {fed} of {of_below} linear nets and {tanh_with_fed} of {of_below} nets with "
+        "tanh are right below d_min."
     )
 
 
@@ -45,10 +46,9 @@ def _protocol(size: Size) -> str:
     descent = size.descent
     return (
         f"For each word, kind and dimension, {size.seeds} nets are trained on the first {size.length} symbols of the "
-        "repeated word. Nets with W_x = 0 have no feedback: they do not read their own answers. Training takes "
-        f"{descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls from "
-        f"{descent.learning_rate:g} to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, and "
-        f"gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is selected."
+        f"repeated word. Training takes {descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls "
+        f"from {descent.learning_rate:g} to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, "
+        f"and gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is selected."
     )
 
 
@@ -60,7 +60,8 @@ def _sides(study: Standard) -> str:
             lines.append([kind, name, _part(right, count), _part(lasting, count)])
     about = (
         f"*Right*: in float64, the net generates each of the first {study.size.length} symbols correctly. *Lasting*: "
-        f"the net generates each of the first {study.size.longest:,} symbols correctly."
+        f"the net generates each of the first {study.size.longest:,} symbols correctly. Nets with W_x = 0 have no "
+        "feedback: they do not read their own answers."
     )
     return f"{markdown_table(['net', 'dimension', 'right', 'lasting'], lines)}\n\n{about}"
 

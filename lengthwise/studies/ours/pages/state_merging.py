@@ -132,8 +132,9 @@ def _protocol(size: Size) -> str:
         "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated "
         f"string only once. The search has a budget of {size.budget:.0f} CPU seconds. It may take longer, because it "
         f"finishes a step that it has begun. RPNI and EDSM are stopped after about {BASELINE_SECONDS:.0f} CPU "
-        "seconds. If a machine of RPNI or EDSM lacks a transition, it gives the most frequent answer from this "
-        "symbol on. There is one seed. Settings were chosen by trials on machines from the same distributions."
+        "seconds. If a machine of RPNI or EDSM lacks a transition for a symbol, it gives the most frequent answer "
+        "from this symbol on. There is one seed. Settings were chosen by trials on machines from the same "
+        "distributions."
     )
 
 

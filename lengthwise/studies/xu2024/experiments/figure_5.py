@@ -71,10 +71,10 @@ def figure_5(scale: Scale = "small") -> Experiment:
             f"Row *{size.num_examples:,} problems*: nets are trained on this number of fixed problems, and measured on "
             "these problems and on new problems. Row *new problems*: every batch has newly drawn problems.",
             "A problem asks for the edit distance (2 for an inserted or deleted letter, 3 for a replaced one) "
-            f"between two strings of about {size.length} letters from an alphabet of {size.alphabet}. (The paper has "
-            "60 letters from 26, and trains in 100 passes through a million problems in order.) Here each batch is "
-            "drawn with replacement. At scale `small`, each of the 4,000 fixed problems is drawn 32 times on "
-            "average. The first table has accuracies on test problems.",
+            f"between two strings of about {size.length} letters from an alphabet of {size.alphabet}. (In the paper, "
+            "strings have 60 letters from an alphabet of 26, and training makes 100 passes through a million "
+            "problems, in order.) Here each batch is drawn with replacement. At scale `small`, each of the 4,000 "
+            "fixed problems is drawn 32 times on average. The first table has accuracies on test problems.",
             "At scale `small`, nets have width 64 (paper: 256). They are trained for 2,000 steps of 64 problems with "
             "preset `plain`, Muon at a constant learning rate, and learned positions. There were no pilot runs, and "
             "nothing is selected. Training and test accuracy may also be correlated because both change with the "

@@ -313,8 +313,9 @@ def table_2(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Xu and Sato (2024), Table 2: decision trees in context",
         headline=(
-            "With three seeds, {decided} of {compared} differences between nets that predict values of small decision "
-            "trees from examples are statistically significant after correction for the number of differences.\n"
+            "Nets predict values of small decision trees from examples: with three seeds, {decided} of {compared} "
+            "differences between the nets' errors are statistically significant after correction for the number of "
+            "differences.\n"
             "The mean squared error is {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][error]} with timestep "
             "encoding and {cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][error]} in the plain loop (the "
             "paper, for larger trees: {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and "

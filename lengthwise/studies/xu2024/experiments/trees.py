@@ -87,12 +87,13 @@ def trees(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Curricula begin with small problems. At regular intervals, a *rise* makes the problems larger. Prompts "
-            f"have {START_POINTS} points at first, and each rise adds five points. Points have {START_DIMS} dimensions "
-            "at first, and nodes of the tree test only these dimensions. (Other coordinates are 0.) Each rise adds "
-            f"one dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. In *points alone*, "
-            "only the number of points grows. All dimensions are used from the first step, as in the published code. "
-            "In *no curriculum*, all points and dimensions are used from the first step. The other nets have both "
-            "curricula. The page on [Table 2](looped-table-2.md) explains *timestep* and *plain loop*.",
+            f"have {START_POINTS} points at first, and each rise adds five points. Points have {START_DIMS} "
+            "dimensions at first, and nodes of the tree test only these dimensions. (Other coordinates are 0.) Each "
+            f"rise adds one dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. In "
+            "*points alone*, only the number of points grows. All dimensions are used from the first step, as in the "
+            "published code. In *no curriculum*, all points and dimensions are used from the first step. For the "
+            "other nets, the number of points and the number of dimensions grow. The page on [Table "
+            "2](looped-table-2.md) explains *timestep* and *plain loop*.",
             "At scale `small`, nets have width 64 (paper: 256) and 5 loops or layers (paper: 12). They are trained "
             "for 8,000 steps of 16 prompts (paper: 200,000 of 64). There is a rise every 200 steps (paper: 5,000). "
             "Here and in the paper, curricula end after 37.5 % of the steps. The preset is `plain` with Muon. There "

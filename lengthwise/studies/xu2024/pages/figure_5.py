@@ -45,8 +45,8 @@ def _headline(points: Sequence[TrainTest]) -> str:
     return (
         "For looped transformers trained on edit distances, training and test accuracies have a correlation of "
         f"{' and '.join(kinds)}.\n"
-        f"Averaged over seeds, accuracy is {min(gaps):.0f} to {max(gaps):.0f} points higher on the fixed training "
-        "problems than on test problems."
+        f"Averaged over the seeds of a cell, accuracy is {min(gaps):.0f} to {max(gaps):.0f} points higher on the "
+        "fixed training problems than on test problems."
     )
 
 
