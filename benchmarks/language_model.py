@@ -329,8 +329,7 @@ def _page(costs: list[Cost], rate: float, where: dict[str, str]) -> str:
         "## Aims\n\n" + markdown_table(["aim", "D", "measured", "met"], _aims(costs)),
         "*Kept*: activations after attention are kept for the gradient, which is the default.",
         "In a wider net, attention is a smaller part of the time and of the memory of a step. In a step, each layer "
-        "keeps about 16 D numbers for each position, whatever its attention. A dense mask adds T H numbers for each "
-        "position.",
+        "keeps about 16 D numbers for each position. A dense mask adds T H numbers for each position.",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

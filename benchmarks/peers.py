@@ -135,12 +135,12 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
         "The table compares the CPU times of this package and of other packages for the same tasks, at the largest "
         "measured size, on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
-        "*Ours* is this package, and *theirs* the other package (column *peer*). The two packages ran in alternation, "
-        "in one process with one thread. Before the measurement, the results of the two packages were compared. "
-        "*Theirs / ours*: the median ratio over turns, with the smallest and the largest ratio in brackets. Above 1, "
-        "this package is faster. *Growth*: the exponent with which the time grows with the size, for the other package "
-        "/ for this package. The last two rows "
-        'measure commands, which have no size ("-").',
+        "*Ours* is this package, and *theirs* the other package (column *peer*). The two packages take turns, in one "
+        "process with one thread. Before the measurement, the results of the two packages were compared. *Theirs / "
+        "ours*: the ratio of their times in one turn. The entry is the median over turns, with the smallest and the "
+        "largest ratio in brackets. Above 1, this package is faster. *Growth*: the exponent with which the time "
+        "grows with the size, for the other package / for this package. The last two rows measure commands, which "
+        'have no size ("-").',
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
         "## Below the aim\n\n"

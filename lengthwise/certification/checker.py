@@ -1325,8 +1325,8 @@ def merged(net: Net, parts: list[Form]) -> Form:
 def check_codes(net: Net, sets: Tensors, task: Task) -> str:
     """Check a CodebookGPT with codes: each window of leaves and codes is merged into the code that the machine names.
 
-    The net replaces a merged state by the nearest code, to the last bit. So every state is a leaf or a code. The code c
-    that is nearest to a merged state y has the largest c.y - |c|^2 / 2.
+    The net replaces a merged state by a copy of the nearest code, without rounding. So every state is a leaf or a code.
+    The code c that is nearest to a merged state y has the largest c.y - |c|^2 / 2.
     """
     demand(net.name == "codebook-gpt", "expected a net with codes")
     weights, num_leaves = net.weights, 1 + net.num_symbols
@@ -1444,7 +1444,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
         "the box of the machine's start lacks the net's first state",
     )
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
-    # A layer above the first multiplies its weights by a slope for each number of a state.
+    # In a layer above the first, each weight is multiplied by one slope for each number of a state.
     num_slopes = width if net.settings.get("num_layers", 1) > 1 else 1
     num_steps = count * net.num_symbols * num_slopes
     num_readouts = len(supervised) * max(readout_widths(net))

@@ -34,10 +34,10 @@ SHORTEST_CLAIM = "the model answers every shorter string correctly"
 """The claim that is taken on trust if the file states that no shorter string is a counterexample."""
 
 NOT_COPIED = frozenset({"method", "max_length", "num_cells"})
-"""The fields of evidence that `copied_numbers` omits.
+"""The fields of evidence that `copied_numbers` omits, because they occur elsewhere or are checked.
 
-The sentence of `copied_numbers` names the method anyway. The claim contains `max_length`, and a check compares
-`num_cells` with the certificate's machine.
+The sentence of `copied_numbers` names the method, the claim contains `max_length`, and a check compares `num_cells`
+with the certificate's machine.
 """
 
 

@@ -64,7 +64,7 @@ def _headline(size: int, results: Sequence[LearnedLanguage]) -> str:
     """Return how many machines learned from `size` strings are right, and their mean accuracy on two test sets."""
     short, pairs = (fmean(one.accuracies[TESTS.index(test)] for one in results) for test in ("TestSR", "TestSA"))
     return (
-        f"From {size:,} strings, `lengthwise learn` finds the right machine for "
+        f"From {size:,} strings of each language, `lengthwise learn` finds the right machine for "
         f"{sum(one.is_right for one in results)} of {len(results)} languages of MLRegTest.\n"
         f"On random strings of 20-29 symbols, the machines have a mean accuracy of {percent(short)}. On pairs of "
         f"strings that differ by one symbol and also have 20-29 symbols, it is {percent(pairs)}."

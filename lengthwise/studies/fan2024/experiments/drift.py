@@ -57,9 +57,10 @@ def drift(scale: Scale = "small") -> Experiment:
             "The accumulated error is about the same for all strings of one length. So at each length, most of a "
             "net's wrong answers differ from the right answers by the same amount, or by one of two amounts. Guesses "
             "would be spread over all remainders.\n"
-            "*Ours* is the layer in the published code of Fan et al. (2024). After 300 symbols, its states have "
-            "turned too far, by about half of the angle between the states of neighboring remainders, or by more. "
-            "Meanwhile, the states of different remainders come closer to each other."
+            "*Ours*, the paper's name for its layer, means here the layer in the published code of Fan et al. "
+            "(2024). After 300 symbols, its states have turned too far, by about half of the angle between the "
+            "states of neighboring remainders, or by more. Meanwhile, the states of different remainders come closer "
+            "to each other."
         ),
         notes=(
             "The nets come from row Sum(5) of `linear-rnn/table-2`: two seeds, 2,000 steps. In the picture and in the "

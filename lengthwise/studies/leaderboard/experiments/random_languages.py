@@ -68,8 +68,8 @@ def random_languages(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 "
-            f"to {count - 1}. Each language has one net, with seed 0. Automata are drawn uniformly among minimal "
-            "automata, except for automata that are trivial or forget earlier symbols (see [random "
+            f"to {count - 1}. Each language has one net, with seed 0. Automata are drawn uniformly among the minimal "
+            "automata that are not trivial and do not forget earlier symbols (see [random "
             f"languages](../random-languages.md)). {about_monoids(count)}",
             "Intervals: Student's interval for the mean, which is approximate because scores cannot exceed 1, and "
             "Wilson's interval for the share of proved nets. The intervals are about this family of languages and one "

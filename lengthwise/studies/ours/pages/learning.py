@@ -80,7 +80,7 @@ def _protocol(size: Size) -> str:
         "\n"
         f"The longest {whole_percent(SHARE_OF_LONGEST)} of the examples and {whole_percent(SHARE_AT_RANDOM)} of the "
         "other examples are held out: training and the search never use them. The budget of the search is "
-        f"{size.budget:.0f} CPU seconds. RPNI gets all examples. There is one seed, and the recipe was chosen by "
+        f"{size.budget:.0f} CPU seconds. RPNI gets all examples. There is one seed, and the settings were chosen by "
         "trials on some of these machines."
     )
 
