@@ -75,9 +75,9 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "## Cost against the block dimension\n\n"
         "The entries are for the recurrence alone, with "
         + _dimension_text(measurements)
-        + " Section 3.4 of the paper counts b^3 h log T for these blocks. At a fixed width, this is proportional to "
-        "b^2 log T, so the counted exponent is 2. The sequential form multiplies matrices with vectors only, so its "
-        "counted exponent is 1. The fitted exponents are lower. With small blocks, a core spends its time on memory "
+        + " Section 3.4 of the paper counts a cost of b^3 h log T for these blocks. At a fixed width, this is "
+        "proportional to b^2 log T, so the counted exponent is 2. The sequential form multiplies matrices with "
+        "vectors only, so its counted exponent is 1. The fitted exponents are lower. With small blocks, a core spends its time on memory "
         "and calls instead of products.",
         _dimension(measurements),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),

@@ -100,9 +100,9 @@ EVERY = 9
 """The distance between measured lengths, in symbols."""
 
 LENGTHS_NOTE = (
-    "If strings of every length exist, the measured lengths are 41, 50, 59, ... All these lengths leave a remainder of "
-    "2 when divided by 3. So on Tomita 6, a net that counts only the 1s modulo 3, and not the 0s, is right at all of "
-    "these lengths."
+    "If strings of every length exist, the measured lengths are 41, 50, 59, ... All these lengths leave a remainder "
+    "of 2 when divided by 3. A string is in Tomita 6 if its numbers of 0s and 1s are equal modulo 3. At the measured "
+    "lengths, the number of 1s modulo 3 alone decides this, so a net that counts only the 1s is right."
 )
 
 NUM_RANDOM = 10

@@ -156,16 +156,17 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     right, readable, robust = (sum(getattr(row, name) for row in rows) for name in ("num_right", "readable", "robust"))
     header = ["word", "d_min", "most robust", "right", "off", "readable", "robust", "readable sets"]
     return (
-        "The table is about the nets with W_x = 0 and dimension d_min that are right. The angle of each eigenvalue of "
-        "W_h, divided by 2 pi / p, is rounded to the nearest whole number k. *Most robust*: the frequencies of the "
-        "most robust generator. *Right*: the number of nets in this row. *Off*: the largest error of this rounding in "
-        'a net, as the median over the nets of the row, or "-" if the row has no nets. *Readable*: the number of '
-        "nets whose rounded frequencies are readable. *Robust*: the number of nets whose rounded frequencies equal "
-        "the frequencies of the most robust generator. *Readable sets*: the number of readable sets of frequencies "
-        "among all sets of dimension d_min. This share shows how often a random set would be readable.\n"
+        "The table is about the nets with W_x = 0 and dimension d_min that are right. The angle of each eigenvalue "
+        "of W_h, divided by 2 pi / p, is rounded to the nearest whole number k. *Most robust*: the frequencies of "
+        "the most robust generator. *Right*: the number of nets in this row. *Off*: the largest error of this "
+        'rounding in a net. The entry is the median over the nets of the row, or "-" if the row has no nets. '
+        "*Readable*: the number of nets whose rounded frequencies are readable. *Robust*: the number of nets whose "
+        "rounded frequencies equal the frequencies of the most robust generator. *Readable sets*: the number of "
+        "readable sets of frequencies among all sets of dimension d_min. This share shows how often a random set "
+        "would be readable.\n"
         "\n"
-        f"All rows together have {right} nets. The frequencies of {readable} nets are readable, and the frequencies "
-        f"of {robust} nets are the most robust ones.\n"
+        f"All rows together have {right} nets. The frequencies of {readable} nets are readable. {robust} nets have "
+        "the frequencies of the most robust generator of their word.\n"
         "\n"
         f"{markdown_table(header, lines)}"
     )

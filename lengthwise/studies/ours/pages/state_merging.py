@@ -22,9 +22,9 @@ from lengthwise.studies.ours.experiments.state_merging import (
 
 COLUMNS = {
     "exact": (
-        "machines that answer like the target, except possibly on strings on which the target takes a transition "
-        "that no example takes. A search decides this: it visits all pairs of states that the machine and the target "
-        "reach together"
+        "machines that answer like the target. On a string with a transition of the target that no example takes, "
+        "another answer is allowed. A search decides this: it visits all pairs of states that the machine and the "
+        "target reach together"
     ),
     "indistinguishable": (
         "other machines that answer every example like the target, and whose description in bits is not longer than "
