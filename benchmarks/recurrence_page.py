@@ -67,18 +67,18 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "computes its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
         "*instance*, which the paper does not define. For blocks of 1 x 1, the paper does not give the length either.",
         _section_4_5(measurements),
-        "On the paper's GPU, the scan takes less time than the sequential form to train, and to read blocks of 1 x 1. "
-        "For the test with blocks of 8 x 8, both take the same time. On this core, both scans take longer than the "
-        "sequential form in every row, because a batch of 128 already fills the core's vector units. In batches of 1 "
-        "and 8 strings, a scan is sometimes faster (see *The rule*). The paper's claim is about another device, so "
-        "these numbers do not decide it.",
+        "On the paper's GPU, the scan takes less time than the sequential form to train, and to read blocks of 1 x "
+        "1. For the test with blocks of 8 x 8, both forms take the same time. On this core, both scans take longer "
+        "than the sequential form in every row, because a batch of 128 already fills the core's vector units. In "
+        "batches of 1 and 8 strings, a scan is sometimes faster (see *The rule*). The paper's claim is about another "
+        "device, so these numbers do not decide it.",
         "## Cost against the block dimension\n\n"
         "The entries are for the recurrence alone, with "
         + _dimension_text(measurements)
         + " Section 3.4 of the paper counts a cost of b^3 h log T for these blocks. At a fixed width, this is "
         "proportional to b^2 log T, so the counted exponent is 2. The sequential form multiplies matrices with "
-        "vectors only, so its counted exponent is 1. The fitted exponents are lower. With small blocks, a core spends its time on memory "
-        "and calls instead of products.",
+        "vectors only, so its counted exponent is 1. The fitted exponents are lower. With small blocks, a core spends "
+        "its time on memory and calls instead of products.",
         _dimension(measurements),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),
         _core(measurements),

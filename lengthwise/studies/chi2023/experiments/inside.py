@@ -62,8 +62,8 @@ def inside(scale: Scale = "small") -> Experiment:
         title="Inside RegularGPT: Figures 3 and 4a",
         headline=_HEADLINE,
         about=(
-            "Figure 3 shows the states of a net, and Figure 4a how far its gradients reach. This page shows both for "
-            "nets on two tasks.\n"
+            "Figure 3 shows the states of a net, and Figure 4a how far its gradients reach. This page shows states "
+            "and gradients of nets on two tasks.\n"
             "A check of Figure 3 compares clusters of states with the elements of the task's transition monoid. An "
             "element shows to which state a string leads from each state of the task's machine. A check of Figure 4a "
             "replaces a symbol, and counts how often the answer changes."

@@ -75,15 +75,15 @@ def _lasting(trained: Sequence[Trained], size: Size) -> tuple[int, int]:
 def _protocol(size: Size, num_words: int) -> str:
     descent = size.descent
     return (
-        f"The {num_words} words have periods {size.periods[0]} to {size.periods[-1]}. Each period has the word 0^a 1^b "
-        "with a = b or a = b + 1, and a random binary word. At period 2, both are 01. Periods 3 to 8 also have a "
-        f"random word of three letters. For each word and each dimension from 1 to its period, {size.seeds} nets with "
-        f"W_x = 0 and {size.seeds} nets with learned W_x are trained on the first {size.length} symbols of the "
-        f"repeated word. Training takes {descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls "
-        f"from {descent.learning_rate:g} to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, "
-        f"and gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is selected. "
-        f"*Right*: in float64, the net generates each of the first {size.length} symbols correctly. Nets with learned "
-        "W_x read their own answers. A net that always gives the same answer is never right."
+        f"The {num_words} words have periods {size.periods[0]} to {size.periods[-1]}. Each period has the word 0^a "
+        "1^b with a = b or a = b + 1, and a random binary word. At period 2, both words are 01. Periods 3 to 8 also "
+        f"have a random word of three letters. For each word and each dimension from 1 to its period, {size.seeds} "
+        f"nets with W_x = 0 and {size.seeds} nets with learned W_x are trained on the first {size.length} symbols of "
+        f"the repeated word. Training takes {descent.steps:,} steps of Adam on the cross-entropy. The learning rate "
+        f"falls from {descent.learning_rate:g} to 0 on a cosine schedule. W_h is initialized as a random orthogonal "
+        f"matrix, and gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is "
+        f"selected. *Right*: in float64, the net generates each of the first {size.length} symbols correctly. Nets "
+        "with learned W_x read their own answers. A net that always gives the same answer is never right."
     )
 
 
