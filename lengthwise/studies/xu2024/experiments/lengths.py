@@ -79,7 +79,7 @@ def lengths(scale: Scale = "small") -> Experiment:
             "Gates are open at the start of training. With closed gates, as in Xu and Sato (2024), the steps of "
             "preset `looped-lengths` were not enough to learn parity.",
             "Selection: positions, width, learning rates, steps, supervision and open gates were chosen by trials on "
-            "parity. Nets of this page have the seeds 0 and 1 of these trials, but the trials were measured on other "
+            "parity. The trials had the seeds 0 and 1, which also occur on this page, but were measured on other "
             "strings.",
         ),
         cells=[
