@@ -92,7 +92,6 @@ def pytest_collection_finish() -> None:
     torch.set_num_threads(1)
     disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
     EXPERIMENTS._members.update({name: made_once(make) for name, make in EXPERIMENTS.items()})
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
     gc.enable()

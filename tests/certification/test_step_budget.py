@@ -8,6 +8,7 @@ import torch
 from lengthwise import equal, make_model, make_task
 from lengthwise.certification import common_machine, traces
 from lengthwise.certification.attacks import attack
+from lengthwise.certification.methods.intervals import prover
 from lengthwise.certification.step_budget import BudgetSpent, StepBudget
 from lengthwise.models.base import SequenceModel
 
@@ -27,6 +28,8 @@ def twins() -> tuple[SequenceModel, SequenceModel]:
 def test_a_budget_leaves_steps_out_and_the_result_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces, "TESTED_LENGTHS", (40, 50, 60))
     monkeypatch.setattr(attack, "MAX_SYMBOLS_IN_CERTIFY", 3_000)
+    monkeypatch.setattr(prover, "MAX_ROUNDS", 4)  # no proof is found in 60 rounds either
+    monkeypatch.setattr(prover, "NUM_GROWTH_ROUNDS", 2)
     steps = list[str]()
     result = equal(*twins(), report=steps.append)
     assert result.level == "extracted"
