@@ -293,6 +293,28 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert stopped.value.code == (1 if is_refuted else expected), f"{command}\n{error}"
 
 
+def rows_of_tables(printed: str) -> list[str]:
+    """Return the rows of the tables of a comparison, without the times or the p-value at its end."""
+    rows = re.findall(r"^(?:(?:rnn|gru) .* [a-z]+ \d+ +[\d,]+|dense range .* to \S+ +\S+)", printed, re.MULTILINE)
+    return [" ".join(row.split()) for row in rows]
+
+
+@pytest.mark.slow
+def test_models_are_compared_as_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "compare.md").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(shlex.split(blocks("console", text)[0].splitlines()[0])[1:])
+    assert stopped.value.code == 0
+    quoted, printed = rows_of_tables(text), rows_of_tables(capsys.readouterr().out)
+    assert [row.split()[0] for row in quoted] == ["rnn", "gru", "dense"]
+    percentages = r"[+-]?\d+\.\d\d"
+    assert [re.sub(percentages, "", row) for row in printed] == [re.sub(percentages, "", row) for row in quoted]
+    pairs = zip(re.findall(percentages, str(printed)), re.findall(percentages, str(quoted)), strict=True)
+    # Kernels of other CPUs round differently, so trained nets differ slightly.
+    assert all(abs(float(first) - float(second)) <= 1.0 for first, second in pairs)
+
+
 def test_the_workflow_has_commands_and_options_that_exist() -> None:
     (workflow,) = blocks("yaml", (DOCS / "command-line.md").read_text(encoding="utf-8"))
     commands = re.findall(r"- run: lengthwise (.*)", workflow)
