@@ -153,8 +153,11 @@ def of_symbols(function: Callable[..., object], *symbols: int) -> object:
             lambda: of_symbols(symbol_recurrence_by_definition, 9),
             r"tokens: expected symbol ids in 0..1, got ids in 9..9; number",
         ),
-        (lambda: of_symbols(symbol_recurrence_by_definition, -1), r"tokens: expected symbol ids in 0..1, got ids in -1..-1; number"),
-        (lambda: of_symbols(one_hot_positions, -1), r"tokens: expected symbol ids in 0..1, got ids in -1..-1; number"),
+        (
+            lambda: of_symbols(symbol_recurrence_by_definition, -1),
+            r"tokens: expected symbol ids in 0..1, got ids in -1..-1; number",
+        ),
+        (lambda: of_symbols(one_hot_positions, -1), r"tokens: expected symbol ids in 0..1, got ids in -1"),
         (lambda: causal_convolution_by_definition([1], ONES(1, 1)), "inputs: expected a tensor, got a list"),
         (lambda: causal_convolution_by_definition(ONES(1, 2, 1), ONES(3, 2)), r"kernels: expected \[1, 2\] for inputs"),
         (lambda: sinusoids_at([1], 4), "positions: expected a tensor, got a list"),
@@ -162,7 +165,10 @@ def of_symbols(function: Callable[..., object], *symbols: int) -> object:
         (lambda: position_sinusoids("a", 4), "length: expected a whole number, got 'a'; give one"),
         (lambda: timestep_sinusoids(2.5, 4), "num_loops: expected a whole number, got 2.5; give one"),
         (lambda: powers_times(INTEGERS[None], ONES(1, 2), 3), f"matrices: {NO_FLOAT}"),
-        (lambda: integer_loss(ONES(2), ONES(2), sharpness="a"), "sharpness: expected a number above 0, got 'a'; choose"),
+        (
+            lambda: integer_loss(ONES(2), ONES(2), sharpness="a"),
+            "sharpness: expected a number above 0, got .a.;",
+        ),
     ],
 )
 def test_a_wrong_kind_shape_or_range_is_named(call: Callable[[], object], sentence: str) -> None:
