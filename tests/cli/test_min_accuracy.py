@@ -19,6 +19,7 @@ def write_rows(path: Path, share_wrong: float) -> None:
     path.write_text("\n".join(rows) + "\n")
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(("share_wrong", "is_reached"), [(0.0, True), (0.5, False)])
 def test_the_accuracy_on_all_held_out_labels_decides(
     share_wrong: float, is_reached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys

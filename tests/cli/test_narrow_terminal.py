@@ -1,8 +1,8 @@
 """Sentences in a terminal of 50 columns: wrapped between words; JSON, files and other programs get whole lines."""
 
 import json
-import shlex
-import subprocess
+import multiprocessing
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,8 +11,10 @@ from types import SimpleNamespace
 import pytest
 from command import exit_code
 
+from lengthwise.cli.app import main
 from lengthwise.printing import write_lines
 from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.pools.local import PRELOADED
 
 pytestmark = [pytest.mark.usefixtures("fewer_strings"), pytest.mark.unchecked]
 
@@ -65,11 +67,21 @@ def test_streams_of_unknown_width_get_whole_lines(monkeypatch, capsys) -> None:
     assert output == [line + "\n"]
 
 
+def without_standard_error(arguments: list[str]) -> None:
+    """Run a command as Python starts it if its standard error is closed."""
+    os.close(2)
+    sys.stderr = None  # type: ignore[assignment]  # as Python sets it then
+    main(arguments)
+
+
 def test_a_run_needs_no_standard_error(tmp_path: Path) -> None:
     """Progress is for spectators, so a closed stream does not stop a run."""
-    arguments = ("train", "parity", "lstm", "--set", "train.steps=20", "--set", "model.d_model=2", "--longest", "41")
-    command = [sys.executable, "-m", "lengthwise", *arguments, "--runs", str(tmp_path)]
-    done = subprocess.run(["sh", "-c", f"exec {shlex.join(command)} 2>&-"], stdout=subprocess.DEVNULL, check=False)
-    assert done.returncode == 0
+    arguments = ["train", "parity", "lstm", "--set", "train.steps=20", "--set", "model.d_model=2", "--longest", "41"]
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)  # there is one server
+    process = context.Process(target=without_standard_error, args=([*arguments, "--runs", str(tmp_path)],))
+    process.start()
+    process.join(timeout=300)
+    assert process.exitcode == 0
     (run,) = tmp_path.glob("parity-lstm-*")
     assert RunFolder(run).read_status().step == 20

@@ -58,7 +58,7 @@ def test_a_page_begins_with_what_the_records_say(name: str, scale: str) -> None:
         assert stated == "\n\n".join([first, *([second] if bullets else [])])
 
 
-@pytest.mark.sampled(4)  # each case writes a page
+@pytest.mark.sampled(8)  # each case writes a page
 @pytest.mark.parametrize(
     ("name", "scale"),
     [pytest.param(*each, marks=pytest.mark.slow if each[0] in LONG else ()) for each in ON_RECORD],

@@ -21,6 +21,7 @@ def test_accuracy_is_the_share_of_right_answers() -> None:
     assert mlregtest._accuracy(machine, groups) == 6 / 8
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_languages_of_the_users_folder_are_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "04.04.Zp.2.1.0.att").write_text(
         "0 1 a a\n1 0 a a\n" + "".join(f"{q} {q} {v} {v}\n" for q in (0, 1) for v in "bcd") + "0\n"
