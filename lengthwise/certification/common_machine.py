@@ -38,7 +38,10 @@ from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.validation import type_in_words
 
 NUM_STRINGS, LENGTH = 1_000, 40
-"""The number and the length of the random strings on which a machine must agree with a net before it is certified."""
+"""The number and the length of the random strings on which a machine must agree with the first net.
+
+Other machines are discarded before the nets are certified.
+"""
 
 COST_OF_LONG_STRINGS = 20
 """The expected CPU time for reading all tested strings, relative to the time for the shortest tested length alone."""
@@ -83,8 +86,9 @@ def common_machine(
     """Return a claim that one machine describes both nets; also return a string that refutes this claim, or None.
 
     `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
-    ``extracted`` or above. The level of the claim is the lower of both nets' levels. If the budget ends, the claim has
-    level ``tested``.
+    ``extracted`` or above. The second net is then certified for the first accepted machine. If its level is also
+    ``extracted`` or above, the level of the claim is the lower of both nets' levels. In all other cases, also if the
+    budget ends, the claim has level ``tested``.
 
     The second net and a machine of the first net give different answers to the returned string. The string is None if
     no difference was found.
@@ -259,8 +263,8 @@ def _are_same(value: Any, other: Any) -> bool:
         return len(value) == len(other) and all(map(_are_same, value, other))
     if not isinstance(value, PARTS):
         return bool(value == other)
-    # If only one of the two objects has cached a result, `getattr` computes the result for the other object. A replaced
-    # method does not equal the original method.
+    # A name may be in `vars` of one object alone. If it is a cached result, `getattr` computes the result for the other
+    # object. If it is a replaced method, `getattr` finds the other object's original method, and the two differ.
     names = vars(value).keys() | vars(other).keys()
     return all(_are_same(getattr(value, name), getattr(other, name)) for name in names)
 

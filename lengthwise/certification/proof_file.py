@@ -4,8 +4,10 @@ A proof file is a safetensors file. The tensors `weights.*` are the net's state 
 tensors `sets.*` contain a machine, and a set of the net's states for each state of the machine. The names of these
 tensors depend on the method. The metadata contain the order of the weights.
 
-Example: the proof that a net whose states have 5 numbers computes parity, with a machine of 5 states over 2 symbols.
-The set of state k of the machine consists of 5 intervals, from ``low[k]`` to ``high[k]``.
+Example: the proof that a net whose states have 5 numbers computes parity, for strings over 2 symbols. The machine in
+the file has 5 states, one for each prototype of the net's states (`Extraction.fine`). Two states would be enough, but
+equivalent states are not merged. The set of state k of the machine is a box: the product of 5 intervals, from
+``low[k]`` to ``high[k]``.
 
     >>> from safetensors.torch import load
     >>> from lengthwise import construct, make_task

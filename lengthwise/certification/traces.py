@@ -75,7 +75,7 @@ FIRST_BATCH_UNTRACED = 8
 FIRST_BATCH_TRACED = 32
 """The approximate number of strings that a model with a reader (`extraction.base.Reader`) answers first.
 
-It applies if the traces contain no answers.
+If most answers come from traces (`TracedStrings.graded`), this number is not used.
 """
 
 

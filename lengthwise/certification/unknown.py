@@ -27,7 +27,7 @@ NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the random strings whose states determine the radii of classes."""
 
 MAX_PROBED = 1 << 20
-"""The bound on the ids of symbols that `sizes_of` tries.
+"""All ids of symbols that `sizes_of` tries are below this bound.
 
 If the net rejects none of the tried ids, its number of symbols is unknown.
 """
@@ -71,8 +71,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
 
     Raises:
         NotFinite: no radius gives a machine that meets these conditions. The message contains the last reason.
-        ValueError: the model is not recurrent, there is not one name for each symbol and each answer, or `certify`
-            rejects the model.
+        ValueError: the model is not recurrent or cannot be certified (`subject.check_model`), or there is not exactly
+            one name for each symbol and each answer.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -152,7 +152,8 @@ def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> Regu
 def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
     """Return a net's number of symbols and number of answers, after the net has read strings of one symbol.
 
-    The number of symbols is None if the net rejects no id below `MAX_PROBED`.
+    The number of symbols is the smallest id that the net rejects. It is None if the net rejects no id below
+    `MAX_PROBED`. Both statements assume that a net that rejects an id also rejects all larger ids.
 
     Raises:
         ValueError: the weights are not on the CPU, or the net does not read symbol 0.
@@ -176,6 +177,7 @@ def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
                 f"{argument}: expected a net that reads symbol 0, got an error ({first_line(problem)}); correct "
                 "its cause"
             ) from problem
-        # The attribute `num_symbols` is not read, because a net may accept other ids.
+        # The attribute `num_symbols` is not read, because a net may accept other ids. Bisection tries only about 20
+        # ids. It assumes that all ids above a rejected id are also rejected.
         num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)
     return num_symbols if num_symbols < MAX_PROBED else None, num_answers

@@ -77,7 +77,7 @@ def test_where_rounding_may_decide_the_step_both_are_enumerated() -> None:
     evidence = proof_of(model)
     assert (evidence.num_states, evidence.num_undecided) == (3, 1)
     model.layers[0].dictionary[0, 0, 0] = 1.0
-    with pytest.raises(Unproved, match="rounding may decide the answer"):
+    with pytest.raises(Unproved, match="the machine's answer may not have the largest logit"):
         proof_of(model)
 
 
@@ -88,7 +88,7 @@ def test_steps_without_bounds_are_enumerated() -> None:
     extraction = RecurrentReader(model, SYMBOLS).extract(1e-3)
     model.layers[0].dictionary[:, 2, 1] = torch.inf
     assert model.last(torch.zeros(1, 2, dtype=torch.long)).argmax() == 1, "planted"
-    with pytest.raises(Unproved, match="rounding may decide the answer"):
+    with pytest.raises(Unproved, match="the machine's answer may not have the largest logit"):
         ChoiceProver().prove(model, extraction)
 
 
@@ -109,7 +109,7 @@ def test_answers_that_rounding_decides_are_no_proof() -> None:
     extraction = RecurrentReader(model, SYMBOLS).extract(1e-3)
     model.readout[4].weight.mul_(1e-9)
     model.readout[4].bias.fill_(1.0)
-    with pytest.raises(Unproved, match="rounding may decide the answer"):
+    with pytest.raises(Unproved, match="the machine's answer may not have the largest logit"):
         ChoiceProver().prove(model, extraction)
 
 

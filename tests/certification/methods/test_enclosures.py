@@ -332,7 +332,7 @@ def test_a_search_whose_enclosures_diverge_ends() -> None:
 def test_bounds_that_take_too_much_memory_are_refused(monkeypatch) -> None:
     model, extraction = shaken_net(0)
     monkeypatch.setattr(enclosures_module, "MAX_BYTES", 1_000)
-    with pytest.raises(ValueError, match=r"extraction: expected merges whose bounds take no more than 1,000 bytes"):
+    with pytest.raises(ValueError, match=r"expected merges whose tangents or bounds take no more than 1,000 bytes"):
         invariant_enclosures(model, extraction)
 
 

@@ -108,8 +108,8 @@ def scores_of(query: Intervals, key: Intervals) -> Intervals:
     # A kernel may scale queries and keys before the product, or scores after it, and may add the terms in any order.
     scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
     # These bounds are sound. But the separate checker must also accept the bounds on attention masses, so its own
-    # bounds must not be wider. The checker takes the rounding of every piece relative to the largest score of all
-    # pieces, and not of this piece alone. Three more units make up for this difference.
+    # bounds on scores must not be wider. The checker takes the rounding of every piece relative to the largest score of
+    # all pieces, and not of this piece alone. Three more units make up for this difference.
     return scores.rounded(scores.size, 3)
 
 

@@ -165,7 +165,8 @@ def values_of(pieces: Intervals) -> Values:
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle
-    # The basis may be any invertible matrix. Float64 computes the inverse of an orthogonal matrix to about 1e-15.
+    # The transpose of the basis serves as its inverse. The basis is orthogonal up to float64 rounding, about 1e-15,
+    # which `slack` covers. Its directions need not be exactly the principal directions.
     basis = torch.linalg.svd(points.mT @ points).U
     along, off = points @ basis, pieces.radius @ basis.abs()
     low, high = (along - off).amin(2), (along + off).amax(2)

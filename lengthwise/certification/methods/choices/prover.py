@@ -69,7 +69,7 @@ class ChoiceProver(Prover):
         last = narrow(model.readout[-1], nn.Linear)
         logit_margin = margin(last, hidden_features(model.readout, stream), outputs[needed])
         if not logit_margin > 0:  # a margin that is NaN also ends here
-            raise Unproved("rounding may decide the answer after some symbol in some state")
+            raise Unproved("the machine's answer may not have the largest logit after some symbol in some state")
         # State 0 is the first state. It is added here, because perhaps no step leads to it.
         reached = torch.tensor([0, *triples[:, 0].unique().tolist()]).unique()
         return ChoiceEvidence(

@@ -153,7 +153,10 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     # Types are compared exactly, because a subclass may compute another formula.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
         names = f"{type(model).__name__} with {type_in_words(layer)}"
-        raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}; certify such a RegularGPT")
+        raise ValueError(
+            "model: expected a RegularGPT of variant merge or a CodebookGPT without codes, got a "
+            f"{names}; certify such a model"
+        )
     if type(readout) is not nn.Sequential:
         raise unlike_settings(f"expected an nn.Sequential as model.readout, got {type_in_words(readout)}")
     check_parts(model, layer)
@@ -174,17 +177,18 @@ def _check_work(layer: MergeLayer, windows: _Windows, max_merges: int) -> None:
         )
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(
-            f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; train a "
-            "model with a smaller d_model"
+            f"extraction: expected merges whose tangents or bounds take no more than {MAX_BYTES:,} bytes, got "
+            f"{size:,}; train a model with a smaller d_model"
         )
 
 
 def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int, int]:
     """Return the memory of all tangents, and of all bounds, in bytes.
 
-    Bounds need memory for the slopes of all merges, and for the slopes of the hidden units in one chunk. A merge's
-    affine form has one input for each axis of its parts' enclosures, and inputs that were remainders. Remainders become
-    inputs after the tanh of each part, after attention, and after the norm and the hidden units of each block.
+    Bounds need memory for the slopes of all merges, and for the slopes of the hidden units in one chunk. The affine
+    form of a merge has two kinds of inputs. Each axis of the enclosures of the merge's parts is an input. Remainders
+    also become inputs: after the tanh of each part, after attention, and after the norm and the hidden units of each
+    block.
     """
     width = len(layer.gain)
     hidden = [block.widen.out_features for block in layer.feed_forwards if isinstance(block, FeedForward)]
@@ -315,8 +319,8 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
         remainder_spread = torch.diag_embed(bounds.remainder**2)
         slope_spread = (bounds.slope @ bounds.slope.mT).double()
         spread.index_add_(0, classes, offset * offset.mT + slope_spread + remainder_spread)
-    # The eigenvectors are the directions in which the bounds of a class differ. They need not be accurate: whatever the
-    # axes are, `_is_inside` checks the result.
+    # The eigenvectors are the directions in which the bounds of a class differ. Other directions would only give wider
+    # enclosures: `_is_inside` checks the result for any axes that are orthonormal up to float64 rounding.
     turned = _Enclosures(mean, torch.linalg.eigh(spread).eigenvectors, enclosures.radius)
     # The hull of all bounds along the new axes: a bound extends `radius` in both directions from its `offset`.
     lowest, highest = torch.full_like(mean, torch.inf), torch.full_like(mean, -torch.inf)

@@ -11,9 +11,9 @@ from lengthwise.certification.parts import Distance, PositiveCount, describe_lea
 class IsometryEvidence(AroundPrototypes):
     """The drift of states from prototypes in the first step, and the largest length up to which states stay close.
 
-    `radius` is just below the largest radius of balls in which the answer stays the same. At the edge of these balls,
-    the margin is almost 0, so `logit_margin` is the margin at the prototypes. `drift` is a bound on the drift in the
-    first step; the bounds for later steps are at least as large.
+    `radius` is a little smaller than the largest radius that was found for balls in which the answer stays the same. At
+    the edge of the largest balls, the margin may be almost 0, so `logit_margin` is the margin at the prototypes.
+    `drift` is a bound on the drift in the first step; the bounds for later steps are at least as large.
     """
 
     requires = Requirement("transducer", {"block-linear-rnn": {"columns": "reflected", "num_layers": 1, "hidden": 0}})

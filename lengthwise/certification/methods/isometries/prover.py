@@ -33,7 +33,7 @@ FREE_FRACTION = 0.05
 
 The drift of states must be smaller than the radius of the balls by the same fraction.
 
-At the largest radius the logit margin is almost 0, and the bounds of the separate checker are a little wider.
+At the largest radius the logit margin may be almost 0, and the bounds of the separate checker are a little wider.
 """
 
 
@@ -59,11 +59,15 @@ class Drift(NamedTuple):
         """Return a bound on the distance of a state from its prototype after `length` steps.
 
         The bound is e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1). The letters e, r, g and s are the four fields in
-        their order, and n is the length. The first term sums the errors of n steps, each at most e, without rounding of
-        products. The second term is the rounding of products. Suppose that every product of m < n factors has an error
-        of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that is computed from two such products also has
-        this bound, with m = n. So the bound holds in any order of multiplication, even if chunks of matrices are
-        multiplied first.
+        their order, and n is the length. The first term sums the errors of n steps, without rounding of products. Each
+        error is at most e, and each later step enlarges it by a factor of at most g.
+
+        The second term is the rounding of products. After n steps, a state is the product of n + 1 factors: n matrices
+        of norm at most g, and the first state, of norm s. A product of m matrices has an error of at most
+        g^m ((1 + r)^(m-1) - 1). The proof is by induction on m. A single matrix has error 0. A product of a matrices,
+        times a product of b matrices, rounds once more. So the bound for m = a + b follows from
+        (1 + r)^(a-1) (1 + r)^(b-1) (1 + r) = (1 + r)^(a+b-1). This holds in any order of multiplication. The product
+        with the first state also rounds once. So the second term has the factor s and the power (1 + r)^n.
         """
         stretched = length * math.log(self.growth)
         if stretched + length * math.log1p(self.rounding) > 700:  # float64 overflows at e^709
@@ -108,9 +112,9 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
     images = torch.einsum("vnij,knj->kvni", matrices, states)
     missed = torch.linalg.vector_norm((images - states[table]).flatten(2), dim=-1)
     moved = torch.linalg.vector_norm(rounded * torch.linalg.vector_norm(states, dim=-1)[:, None], dim=-1)
-    # 1e-9 and SMALLEST cover the rounding of these float64 norms. Take two S x S blocks A and B. Each entry of A B has
-    # an error of at most (S + 1) / 2 units of the same entry of abs(A) abs(B). The norm of abs(A) abs(B) is at most
-    # S |A| |B|.
+    # 1e-9 and SMALLEST cover the rounding of these float64 norms. `rounding` bounds the error of a product of two S x S
+    # blocks A and B, relative to |A| |B|. Each entry of A B has an error of at most (S + 1) / 2 units of the same entry
+    # of abs(A) abs(B). The norm of abs(A) abs(B) is at most S |A| |B|.
     return Drift(
         error=float((missed + moved).max()) * (1 + 1e-9) + SMALLEST,
         rounding=width * (width + 1) * UNIT / 2,
@@ -175,8 +179,8 @@ class IsometryProver(Prover):
         return IsometryEvidence(
             num_prototypes=len(points),
             radius=radius,
-            # The margin at the largest radius is almost 0, whatever the net is. The margin at the prototypes depends on
-            # the net.
+            # If there are several answers, the margin at the largest radius is almost 0, whatever the net is. The
+            # margin at the prototypes depends on the net.
             logit_margin=finite_or_none(balls.margin(0.0)),
             drift=drift.after(1),
             max_length=length,
@@ -203,9 +207,13 @@ class Balls:
         return margin(narrow(self.readout[-1], nn.Linear), features, self.outputs)
 
     def largest(self) -> float:
-        """Return a radius just below the largest radius at which `margin` is positive, or 0 without such a radius."""
-        # At radius `high`, every box contains the origin, where at most one answer has the largest logit. So boxes with
-        # different answers do not all have a positive margin.
+        """Return a radius at which `margin` is positive, or 0 if the search finds no such radius.
+
+        The result is just below the largest radius with a positive margin, or just below the first value of `high`.
+        """
+        # At this value of `high`, every box contains the origin, where at most one answer has the largest logit. So
+        # boxes with different answers do not all have a positive margin. If all answers are equal, the margin may be
+        # positive at this radius, and larger radii are not tried.
         low, high = 0.0, float(self.points.abs().max())
         for _ in range(NUM_BISECTIONS):
             middle = (low + high) / 2
@@ -218,8 +226,8 @@ def check_isometric(model: BlockLinearRNN) -> None:
 
     Raises:
         ValueError: the model has several layers, hidden units, or other columns than `"reflected"`. A part has no
-            bounds, or is not as configured. The norm of a direction or of the first state is so small or so large that
-            its square may lose digits or overflow in float32.
+            bounds, or is not as configured. The norm of a direction or of the first state is not between 1e-6 and
+            `LARGEST`.
     """
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
         raise ValueError(
@@ -240,7 +248,8 @@ def check_isometric(model: BlockLinearRNN) -> None:
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
         raise unlike_settings(f"expected no norm before the model's layer, as configured, got a {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
-    # The relative rounding of a norm holds only if its squares are normal numbers and their sum does not overflow.
+    # A norm above 1e-6 is the root of a sum above 1e-12. Squares that are too small for float32 then lose far less than
+    # one rounding of this sum. A sum of squares below `LARGEST` squared does not overflow.
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])
     if not bool(((sizes > 1e-6) & (sizes < LARGEST)).all()):
         raise ValueError(
