@@ -296,9 +296,8 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
 def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> int:
     """Return the number of states that a model computes for a string.
 
-    A step model has one state for each symbol, a tree one for each merge, and a grid one for each cell.
-
-    The two strings of a grid have equal length.
+    A step model has one state for each symbol. A tree has one state for each merge, and a grid has one state for each
+    cell. The two strings of a grid have equal length.
     """
     if isinstance(machine, GridMachine):
         return ((length - 2) // 2) ** 2

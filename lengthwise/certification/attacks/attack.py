@@ -139,8 +139,8 @@ def attack(
     strings u v^n w: first with a loop v of the task's machine, then with all short words u and v. In each form, n takes
     all values, and w is any short word. The last family changes strings by hill climbing on the logit margin. Each
     family gets half of the remaining budget. Families that still have strings then continue with the rest of the
-    budget. A wrong answer counts only if the model also gives it when it reads the string alone. The string is then
-    shortened by leaving out parts. From then on, only shorter strings are tried.
+    budget. A wrong answer counts only if the answer is also wrong when the model reads the string alone. The string is
+    then shortened by leaving out parts. From then on, only shorter strings are tried.
 
     Args:
         model: any model of this package, or a wrapped net.

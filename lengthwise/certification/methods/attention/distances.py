@@ -207,8 +207,8 @@ def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Inte
     """
     exact = numbers.double()[:, None]
     limited = exact.clamp(FLOOR, maximum)
-    # Float32 rounds the difference, the sum and the ends of the range. The checker's bounds are narrower
-    # than these bounds.
+    # Float32 rounds the difference, the sum and the ends of the range. The separate checker must also accept the proof,
+    # so its own bounds must not be wider. They are narrower than these bounds.
     radius = torch.where(limited == exact, 0.0, 3 * UNIT * (exact.abs() + limited))
     return Intervals(limited - radius, limited + radius)
 

@@ -133,7 +133,8 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
         threshold = np.where(exceeded, np.minimum((threshold + step) * (1 + 1e-9), 1.0), threshold)
         largest, weight = max_path_sums(paths, blocks, threshold)
     threshold = np.where(largest > 0, 1.0, threshold)
-    # The difference 1 - c is rounded once, by less than the 1e-15 that is subtracted.
+    # The mass of a kind is 1 minus the mass of all other kinds, for which c is the threshold of side 1. The difference
+    # 1 - c is rounded once, by less than the 1e-15 that is subtracted.
     low = np.maximum(1 - threshold[..., 1] - 1e-15, 0.0)
     return Masses(low, threshold[..., 0], exists)
 

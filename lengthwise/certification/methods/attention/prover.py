@@ -33,8 +33,8 @@ MAX_LENGTH = 4_096
 MIN_LENGTH = 10
 """The smallest length that counts as a proof, in symbols.
 
-If the task has two symbols, `certify` reads all strings of up to 12 symbols anyway. If the task has three symbols, it
-reads all strings of up to 7 symbols.
+A proof up to a smaller length would add little, because `certify` reads all short strings anyway. These strings have up
+to 12 symbols for a task with two symbols, and up to 7 symbols for a task with three symbols.
 """
 
 NUM_BISECTIONS = 4

@@ -83,7 +83,8 @@ class Heads(NamedTuple):
         largest = float(self.scores.size.max())
         num_exponentials = length // MIN_KEYS_PER_CHUNK + 2
         error = UNIT * (2 * largest + 2 * num_exponentials * (ATTENTION_ULPS + 1) + length + 8)
-        # (1 + a) / (1 - b) - 1 is at most (a + b) (1 + 2 (a + b)) for such small errors.
+        # For small relative errors a of the numerator and b of the denominator, (1 + a) / (1 - b) - 1 is at most
+        # (a + b) (1 + 2 (a + b)).
         return error * 1.05 if error <= MAX_RELATIVE_ERROR else math.inf
 
 

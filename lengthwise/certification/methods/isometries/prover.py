@@ -31,9 +31,8 @@ NUM_BISECTIONS = 60
 FREE_FRACTION = 0.05
 """The radius of balls is smaller than the largest radius with a positive logit margin by this fraction.
 
-The drift of states must be smaller than the radius of the balls by the same fraction.
-
-At the largest radius the logit margin may be almost 0, and the bounds of the separate checker are a little wider.
+The drift of states must be smaller than the radius of the balls by the same fraction. Without this slack, the separate
+checker could reject the proof, because its bounds are a little wider.
 """
 
 
@@ -209,11 +208,12 @@ class Balls:
     def largest(self) -> float:
         """Return a radius at which `margin` is positive, or 0 if the search finds no such radius.
 
-        The result is just below the largest radius with a positive margin, or just below the first value of `high`.
+        No radius above the largest absolute number of the prototypes is tried. The result is just below the largest
+        radius with a positive margin, or just below this limit.
         """
-        # At this value of `high`, every box contains the origin, where at most one answer has the largest logit. So
-        # boxes with different answers do not all have a positive margin. If all answers are equal, the margin may be
-        # positive at this radius, and larger radii are not tried.
+        # At this limit, every box contains the origin, where at most one answer has the largest logit. So boxes with
+        # different answers do not all have a positive margin. If all answers are equal, the margin may be positive even
+        # at the limit.
         low, high = 0.0, float(self.points.abs().max())
         for _ in range(NUM_BISECTIONS):
             middle = (low + high) / 2

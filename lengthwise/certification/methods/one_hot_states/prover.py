@@ -41,8 +41,8 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     Suppose also that the layer adds no input vector. Then the blocks of each state are one-hot vectors: a product with
     such a matrix adds zeros to one number, without error. Products of such matrices also have one-hot columns.
 
-    A column is a softmax of logits. It is one-hot if its largest logit leads by enough, however float32 rounds. At
-    temperature 0, any lead is enough. Otherwise, the lead must exceed `NEVER_SEEN` times the temperature. If the
+    A column is a softmax of logits. However float32 rounds, the column is one-hot if the largest logit leads by enough.
+    At temperature 0, any lead is enough. Otherwise, the lead must exceed `NEVER_SEEN` times the temperature. If the
     extraction's table agrees with these columns, the float32 model steps through the extraction's states for every
     string. Each output must have the largest logit, however float32 rounds. States with output `IGNORE` are exempt.
 
