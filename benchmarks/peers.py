@@ -132,15 +132,16 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
     absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
     parts = [
         "# Speed compared with other packages",
-        "The table compares the CPU times of this package and of other packages for the same tasks, at the largest "
-        "measured size, on one core.",
+        "The table compares the CPU times of this package and of other packages for the same or similar work, at the "
+        "largest measured size, on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
         "*Ours* is this package, and *theirs* the other package (column *peer*). The two packages take turns, in one "
-        "process with one thread. Before the measurement, the results of the two packages were compared. *Theirs / "
-        "ours*: the ratio of their times in one turn. The entry is the median over turns, with the smallest and the "
-        "largest ratio in brackets. Above 1, this package is faster. *Growth*: the exponent with which the time "
-        "grows with the size, for the other package / for this package. The last two rows measure commands, which "
-        'have no size ("-").',
+        "process with one thread. Before the measurement, the results of the two packages were compared if they must "
+        "be equal. In rows *evaluate with*, the peer computes no biases, so its work is smaller. *Theirs / ours*: "
+        "the ratio of their times in one turn. The entry is the median over turns, with the smallest and the largest "
+        "ratio in brackets. Above 1, this package is faster. *Growth*: the exponent with which the time grows with "
+        "the size, for the other package / for this package. In the last two rows, a command of this package is "
+        'compared with `import torch`. Each runs in a process of its own, and has no size ("-").',
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
         "## Below the aim\n\n"

@@ -50,9 +50,10 @@ NORMALIZED = {"clamped": clamped_columns, "rescaled": rescaled_blocks, "unit": u
 class BlockLinearLayer(nn.Module):
     """The transitions A(e), inputs v(e) and first state of x_t = A x_{t-1} + v, in N blocks of S x S.
 
-    A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S.
-    Without `hidden` units, A(e) = columns(e), and e has the features that A needs: D + N with `"reflected"` columns,
-    else D S. If v is not 0, e has D more features, which are v(e).
+    With `hidden` units, a symbol's features e have width D = N S. Then A(e) = columns(W_2 ReLU(W_1 e)) and
+    v(e) = W_4 ReLU(W_3 e), each with biases. Without `hidden` units, e has more features. `columns` is then applied to
+    the first D S features (to the first D + N with `"reflected"` columns), and the result is A(e). If v is not 0, D
+    more features follow, which are v(e).
 
     `columns` is one of these:
 
@@ -66,10 +67,10 @@ class BlockLinearLayer(nn.Module):
     `input_map` is `"two-layer"`, as above, or `"linear"`, which is v(e) = B e without a bias. `first_state` is
     `"learned"` or `"zero"`. `"stochastic"` and `"reflected"` columns accept neither `"linear"` nor `"zero"`.
 
-    Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns, a `"linear"` input map, a first state of `"zero"`), and
-        the published code (`"rescaled"`, `"two-layer"`, `"learned"`, and the hidden layer that computes A).
-    Differs from the source: eq. (5) names no first state. `"stochastic"` is ours. `"reflected"` and `"unit"` come from
-        other papers (see `reflections` and `unit_columns`).
+    Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns and a `"linear"` input map), and the published code
+        (`"rescaled"`, `"two-layer"`, `"learned"`, and the hidden layer that computes A).
+    Differs from the source: eq. (5) names no first state, and `"zero"` is our choice. `"stochastic"` is ours.
+        `"reflected"` and `"unit"` come from other papers (see `reflections` and `unit_columns`).
 
     Raises:
         ValueError: `columns`, `input_map` or `first_state` is unknown, `block_dim` does not divide `d_model`, or p is

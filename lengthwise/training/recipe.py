@@ -95,8 +95,9 @@ class OptimizerRecipe(Description):
 class AugmentationRecipe(Description):
     """Changes to strings and states during training.
 
-    `padding`: probability that a batch gets identity padding. Each string of T symbols then gets 0 to
-    `pads_per_symbol` * T pads at random positions and, in front, the pads that fill its first chunk.
+    `padding`: probability that a batch gets identity padding, which is pads that must not change the answer. Each
+    string of T symbols then gets 0 to `pads_per_symbol` * T pads at random positions and, in front, the pads that fill
+    its first chunk.
     `leading_padding`: probability that a batch also gets a run of pads in front. The number of these pads is
     log-uniform, at least 1 and below `leading_pads`.
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
@@ -236,10 +237,11 @@ class Recipe(Description):
       set depends on the seed. Without `num_examples`, each step draws new strings.
     - `supervision="last"`, `"prefix"`: the loss covers the last supervised position of a string, or all supervised
       positions.
-    - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
-      training. Each string in half of a batch gives a random suffix x, and x' is x with identity padding. The model's
-      states on x are h(x). This loss needs no labels. If this loss began at the first step, it could make all states
-      equal, and nothing would be learned.
+    - `late_consistency`: the weight of a loss that is added in the second half of training. It compares a suffix x of
+      each string in half of the batch with x', which is x with pads (`AugmentationRecipe.pads_per_symbol`) that must
+      not change the answer. The suffixes of a step have one random length. If h(x) is the model's state after x, the
+      loss is the mean of (h(x) - h(x'))^2. This loss needs no labels. If it began at the first step, it could make all
+      states equal, and nothing would be learned.
     - `states`: tree models learn how each part of a string changes the states of the task's machine (`StatesRecipe`).
     - `contraction`: a penalty makes errors of a recurrent state shrink from step to step (`ContractionRecipe`). The
       model must compute bounds on its next states (`BoundsSteps`).

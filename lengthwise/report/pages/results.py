@@ -187,7 +187,8 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
     sizes = [*table_paragraphs(machines), definitions(_meanings(columns, machines))]
     return [
         "## Certificates",
-        "A column with the name of a level contains the number of runs with a certificate of this level:",
+        "A column with the name of a level contains the number of runs with a certificate of this level. The list "
+        "explains all columns:",
         definitions([*level_sentences(table.header), *_meanings(COUNT_COLUMNS, table)]),
         *table_paragraphs(table),
         *(table_paragraphs(kept_back) if kept_back.lines else []),

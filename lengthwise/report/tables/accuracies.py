@@ -29,14 +29,15 @@ COLUMNS = {
     "solved": "runs without an error at any scored length",
     "chance": "accuracy of the best constant answer, averaged over lengths",
     "structured": (
-        "the lowest accuracy of any run on structured strings (in brackets: the accuracy of the best constant answer "
-        "on these strings)"
+        "the lowest accuracy of any run on the structured strings of one family and length (in brackets: the accuracy "
+        "of the best constant answer on the same strings)"
     ),
     "at step": (
         f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
         "(If a task has no strings of these lengths, its longest strings are used.) For each solved run, take the "
-        "first test such that neither it nor a later test has an error. The column contains the steps of these tests, "
-        'or "-" if the cell has no such test'
+        "first test such that neither it nor a later test has an error. The column contains the steps of these tests. "
+        '"-" means that the cell has no such test, or that its nets were trained on another task (for example, with '
+        "another probability of ones)"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": (

@@ -37,7 +37,10 @@ def protocol_methods(results: Sequence[RunResult], rows: Sequence[RunRow]) -> li
     """
     scores = _scores(results, rows)
     count = Counter(name for name, _ in scores)
-    tasks = {key: f" Tasks: {', '.join(_families(by_task))}." for key, by_task in scores.items()}
+    tasks = {
+        key: f" Tasks (settings that are not named have their default): {', '.join(_families(by_task))}."
+        for key, by_task in scores.items()
+    }
     methods = [(name, sentence + tasks[name, sentence] * (count[name] > 1)) for name, sentence in scores]
     # Methods of the same measurement come one after another.
     return sorted(methods, key=lambda method: list(count).index(method[0]))

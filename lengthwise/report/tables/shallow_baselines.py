@@ -109,14 +109,16 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))
         more = (
             "*Above baseline*: the number of cells whose interval is above the best shallow baseline, among all "
-            "cells with at least two runs. With only two runs, most intervals are too wide to lie above the baseline."
+            "cells with at least two runs. No interval is above a baseline of 100 %. Most intervals of cells with "
+            "only two runs are too wide to be above any baseline."
         )
     return [
         "## Shallow baselines",
         "*Best shallow baseline*: the highest score among three kinds of simple predictors, averaged over the "
         "scored lengths. The three kinds are the most frequent answer, the most frequent answer given one simple "
-        "feature of the string, and a logistic regression on the counts of symbols and pairs. *95 % interval*: a "
-        "confidence interval for the mean accuracy on new seeds and new strings. All runs of a task are measured "
+        "feature of the string, and a logistic regression on the counts of symbols and pairs. Tasks for which this "
+        "package does not compute these scores have no row. The 95 % interval is a confidence interval for a cell's "
+        "mean accuracy on new seeds and new strings. All runs of a task are measured "
         "on the same strings, so averaging over runs does not reduce the error from the choice of strings. The "
         "interval accounts for this. If all runs have equal accuracies, the interval accounts only for new "
         f"strings, because equal runs do not show how much other runs would differ. {more}",

@@ -210,8 +210,8 @@ def table_2(scale: Scale = "small") -> Experiment:
             "5,000 steps (Transformer: 2,000). The three runs of a cell have seed 0 and the paper's three learning "
             "rates.",
             "P(1) is the probability of a one in the measured strings. At P(1) = 0.5, both ways to read the table are "
-            "the same. A net that is trained at 0.5 is measured at the other four probabilities without further "
-            "training.",
+            "the same. The nets *trained at 0.5* are separate runs with the settings and seeds of row P(1) = 0.5. "
+            "Each of them is measured at the other four probabilities without further training.",
             "If P(1) is not 0.5, *chance* is more than 50 % on short strings, because one of the two answers is more "
             "frequent at each length.",
         ),

@@ -37,9 +37,10 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
         f"first is the harmonic's norm, divided by its norm at {REFERENCE} symbols. The second is the angle by which "
         f"the harmonic has turned too far since {REFERENCE} symbols, in remainders. For harmonic k, a whole turn is "
         f"{len(first.shifts)} / k remainders, and angles are given up to whole turns. An exact net would have 1 and 0 "
-        "in all entries. Answers change if the harmonics that decide them have turned by half of the angle between "
-        "the states of two remainders: about half a remainder for harmonic 1, and a quarter for harmonic 2. If the "
-        "norm of a harmonic is nearly 0, its angle is noise.",
+        "in all entries. The answer to a string with remainder r changes if the harmonic that decides it has turned "
+        "by more than half of the angle to the closest other state. In harmonic 1, the closest states belong to r + 1 "
+        "and r - 1, and this half is half a remainder. In harmonic 2, they belong to r + 3 and r + 2, and this half "
+        "is a quarter of a remainder. If the norm of a harmonic is nearly 0, its angle is noise.",
     ]
     return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})
 
