@@ -38,7 +38,7 @@ def protocol_methods(results: Sequence[RunResult], rows: Sequence[RunRow]) -> li
     scores = _scores(results, rows)
     count = Counter(name for name, _ in scores)
     tasks = {
-        key: f" Tasks (settings that are not named have their default): {', '.join(_families(by_task))}."
+        key: f" Settings that are not named have their default. Tasks: {', '.join(_families(by_task))}."
         for key, by_task in scores.items()
     }
     methods = [(name, sentence + tasks[name, sentence] * (count[name] > 1)) for name, sentence in scores]
