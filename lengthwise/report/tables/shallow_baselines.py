@@ -116,13 +116,13 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         "## Shallow baselines",
         "*Best shallow baseline*: the highest score among three kinds of simple predictors, averaged over the scored "
         "lengths. The three kinds are the most frequent answer, the most frequent answer given one simple feature of "
-        "the string, and a logistic regression on the counts of symbols and pairs. The feature *number of runs*, if "
-        "it occurs, counts the blocks of equal symbols. Tasks for which this package does not compute these scores "
-        "have no row. The 95 % interval is a confidence interval for a cell's mean accuracy on new seeds and new "
-        "strings. All runs of a task are measured on the same strings, so averaging over runs does not reduce the "
-        "error from the choice of strings. The interval accounts for this. If all runs have equal accuracies, the "
-        "interval accounts only for new strings, because equal runs do not show how much other runs would differ. "
-        f"{more}",
+        "the string, and a logistic regression on the counts of symbols and pairs. Column *feature* contains the "
+        "predictor with the highest score. (*Number of runs*: the number of blocks of equal symbols.) Tasks for "
+        "which this package does not compute these scores have no row. The 95 % interval is a confidence interval "
+        "for a cell's mean accuracy on new seeds and new strings. All runs of a task are measured on the same "
+        "strings, so averaging over runs does not reduce the error from the choice of strings. The interval accounts "
+        "for this. If all runs have equal accuracies, the interval accounts only for new strings, because equal runs "
+        f"do not show how much other runs would differ. {more}",
         *table_paragraphs(table),
     ]
 
