@@ -62,11 +62,12 @@ class BlockLinearRNNConfig(ModelConfig):
     layers then stop learning. Blocks of reflected columns become the identity or a reflection, and both preserve all
     distances between states.
 
-    Eq. (5) and (6) of Fan et al. (2024), taken literally, correspond to `"clamped"` columns with a `"linear"` input map
-    and a first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so each symbol
-    learns its own matrix and input directly. States with unit columns may grow without limit. So a state is scaled down
-    if its largest number exceeds 2^30 (`lengthwise.ops.in_range`). The norms before later layers and before the
-    read-out keep only the direction of a state.
+    Eq. (5) and (6) of Fan et al. (2024), taken literally, correspond to `"clamped"` columns with a `"linear"` input
+    map. The equations name no first state; our experiments with them use `"zero"`. SD-SSM (preset `sd2025`) has
+    `"unit"` columns without hidden units, so each symbol learns its own matrix and input directly. States with unit
+    columns may grow without limit. So a state is scaled down if its largest number exceeds 2^30
+    (`lengthwise.ops.in_range`). The norms before later layers and before the read-out keep only the direction of a
+    state.
     """
 
     used_with = MappingProxyType(
@@ -128,7 +129,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, Recurrent
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
     Here x_t is the state after t symbols, u_t is the input of the layer, and A^(1), ..., A^(N) are blocks of size S.
-    With a linear input map and a first state of zero, this is eq. (5): x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0.
+    With a linear input map, this is eq. (5): x_t = A(u_t) x_{t-1} + B u_t. Eq. (5) names no first state.
 
     The first layer reads the normalized embeddings of symbols. Without hidden units, it reads the embeddings unchanged.
     Each further layer reads the normalized sum of the embedding and the states of all layers below. Transitions of the
