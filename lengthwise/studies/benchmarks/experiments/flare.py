@@ -22,7 +22,7 @@ PROTOCOL = (
     "mean test accuracy over ten runs, for the best loss. The package contains no numbers of the paper, because the "
     "paper's tables were not available.",
     "Our protocol uses only one of the paper's losses: the loss of the final answer, which tells whether the whole "
-    "string is in the language. New strings of 1-40 symbols are drawn for each of {STEPS:,} steps of {BATCH_SIZE} "
+    f"string is in the language. New strings of 1-40 symbols are drawn for each of {STEPS:,} steps of {BATCH_SIZE} "
     "strings. Most strings outside the language are near misses, which are edits of strings in the language. Test "
     "strings have 1-500 symbols. Each model has three seeds, and final weights are measured. Models have the sizes "
     "and learning rates of experiment `leaderboard`.",
