@@ -58,8 +58,7 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "A.2 of Fan et al. (2024), with autograd's gradient, as in the published code. *Loop, autograd* is a plain "
         "loop over the symbols, with which the other forms are checked.",
         "```console\npython benchmarks/recurrence.py --save\n```",
-        "## The recurrence alone\n"
-        "\n"
+        "## The recurrence alone\n\n"
         "A_t and v_t are given for every position. Gradients are taken with respect to A_t, v_t and the first state.",
         _by_length(measurements, "matrices", {}),
         "## Section 4.5 of the paper\n\n"
