@@ -77,13 +77,13 @@ class Requirement(NamedTuple):
         if settings is None:
             problem = f"model {name!r}"
         elif others := {key: certificate.model.get(key) for key in settings if _differs(certificate, key, settings)}:
-            problem = f"{name} with {_as_settings(others)}"
+            problem = f"{name} ({_as_settings(others)})"
         elif certificate.machine_kind != self.machine:
-            problem = f"{certificate.machine_kind or 'no'} machine"
+            problem = f"a {certificate.machine_kind} machine" if certificate.machine_kind else "no machine"
         else:
             return
         models = " or ".join(
-            f"{name} with {_as_settings(settings)}" if settings else name for name, settings in self.models.items()
+            f"{name} ({_as_settings(settings)})" if settings else name for name, settings in self.models.items()
         )
         machine = f"a {self.machine} machine" if self.machine else "no machine"
         raise refusal(f"method {method!r} expects {machine} and model {models}, got {problem}", "evidence")
@@ -265,7 +265,7 @@ class Certificate(Part):
         except ValueError as error:
             # The way out of the JSON error, such as "keep one entry", would contradict "certify again".
             reason = str(error).rsplit("; ", 1)[0]
-            raise refusal(f"expected a certificate, got a text that was edited, or is not one ({reason})") from None
+            raise refusal(f"expected an unedited certificate, got other text ({reason})") from None
         # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
         if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):
@@ -278,13 +278,14 @@ class Certificate(Part):
         except ValidationError as error:
             first = error.errors()[0]
             index = ".".join(str(part) for part in first["loc"] if part not in (GRID, STRINGS))
-            raise refusal(f"{index}: {first['msg']}; the file was edited, or another version wrote it") from None
+            reason = first["msg"].removeprefix("Value error, ").rsplit("; ", 1)[0]
+            raise refusal(f"{index!r}: {reason}; the file was edited, or another version wrote it") from None
         if given is None:  # the field has a default for new certificates, but a file must contain its format
             raise refusal(f"expected format {FORMAT}, got no format")
         # People read the claim, and programs read the level. If the two disagree, the file was edited.
         if claim != certificate.claim:
             raise ValueError(
-                f"certificate: expected the claim that belongs to level {certificate.level}, got another claim; the "
+                f"certificate: expected the claim that belongs to level {certificate.level!r}, got another claim; the "
                 "file was edited or is of an earlier version, so certify again"
             )
         return certificate

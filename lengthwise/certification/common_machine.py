@@ -164,7 +164,7 @@ def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: 
     certificate = certificate_of(builder, seed, num_lengths=1)
     if certificate.level == "extracted":
         expected = COST_OF_LONG_STRINGS * (budget.used - started)
-        budget.begin(f"reading long strings with a net and with its machine of {size}", expected)
+        budget.begin(f"reading long strings with a net and its machine of {size}", expected)
         certificate = certificate_of(builder, seed)
     method = "states observed" if certificate.evidence is None else certificate.evidence.method
     if (counterexample := certificate.counterexample) is not None:

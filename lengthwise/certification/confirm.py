@@ -38,7 +38,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
-            raise _edited(f"its model answers {string!r} wrongly")
+            raise _edited(f"its model answers the string {string!r} wrongly")
         sentences = ["the model answers all short strings correctly", *_long_strings(model, task)]
         if certificate.closure is None and certificate.evidence is None:
             return sentences
@@ -69,7 +69,7 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
             error = first_wrong(model, task, [sample])
         if error is not None:
             string = truncate(task.decode(error), 40)
-            raise _edited(f"its model answers a string of {sample.shape[1]} symbols wrongly, {string!r}")
+            raise _edited(f"its model answers the string {string!r} ({sample.shape[1]} symbols) wrongly")
         sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols correctly")
     return sentences
 
@@ -96,7 +96,7 @@ def _extraction_of(certificate: Certificate, model: SequenceModel, task: Machine
     if evidence is not None and PROVERS[evidence.method].reader is None and isinstance(reference, Transducer):
         return task_extraction(reference)
     if certificate.closure is None:
-        raise refusal(f"level {certificate.level} requires an extracted machine (`closure`), got none")
+        raise refusal(f"level {certificate.level!r} requires an extracted machine (`closure`), got none")
     return _read_again(certificate.closure.requested_radius, model, task)
 
 
@@ -107,7 +107,8 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
-        raise refusal(f"no machine could be extracted again from its model ({problem})") from None
+        reason = str(problem).rsplit("; ", 1)[0]  # without a way out, because "certify again" follows
+        raise refusal(f"no machine could be extracted again from its model ({reason})") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
         raise _edited("the machine extracted from its model gives wrong answers")
     return extraction
@@ -131,7 +132,8 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
         check_made_by_settings(model, task)
         new_evidence = prover.prove(model, extraction)
     except ValueError as problem:
-        raise refusal(f"its proof could not be repeated ({problem})") from None
+        reason = str(problem).rsplit("; ", 1)[0]  # without a way out, because "certify again" follows
+        raise refusal(f"its proof could not be repeated ({reason})") from None
     # The file may claim a shorter length than the new proof reaches, but never a longer length.
     length = new_evidence.proved_length
     if length is not None and (evidence.proved_length is None or evidence.proved_length > length):

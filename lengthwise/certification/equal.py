@@ -158,7 +158,7 @@ def _compare(pair: Pair) -> Equality:
         return Equality(level="proved", decided_by="the same class, settings and weights, bit for bit", **about)
     claim = Claim()
     try:
-        pair.budget.report("comparing answers to structured strings")
+        pair.budget.report("testing both nets on structured strings")
         # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.
         left = pair.budget.left
         outcome = search_families(twins, pair.same_task, pair.seed, left if left is None else max(left, MIN_SECONDS))
@@ -191,7 +191,7 @@ def _search(pair: Pair, error: tuple[str, ...] | None) -> Outcome:
         string = task.encode(error)
         if bool(grade(twins, task, string[None]).wrong):
             return Outcome(string, found_by="the machine of the first net")
-    pair.budget.begin("comparing answers to random strings")
+    pair.budget.begin("testing both nets on random strings")
     lengths = []
     for strings in draw_strings(twins, task, pair.seed) or []:
         max_symbols = MAX_SYMBOLS if pair.are_recurrent else MAX_PAIRS // strings.shape[1]

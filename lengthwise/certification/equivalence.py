@@ -61,9 +61,10 @@ def first_error(
         grid_error = first_grid_error(machine, task)
         return None if grid_error is None else grid_error.symbols
     if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
+        given, needed = ("pairs of strings" if isinstance(each, GridMachine) else "strings" for each in (machine, task))
         raise ValueError(
-            "machine: expected a machine and a task that both read strings or both read pairs of strings, got one that "
-            "reads strings and one that reads pairs of strings; certify again"
+            f"machine: expected a machine that reads {needed}, as the task does, got a machine that reads {given}; "
+            "certify again"
         )
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)

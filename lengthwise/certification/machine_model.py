@@ -46,12 +46,12 @@ def _check_level(certificate: Certificate) -> None:
     check_kind("certificate", certificate, Certificate, "a certificate, as `certify` returns it")
     if not certificate.reaches("extracted"):
         raise ValueError(
-            f"certificate: expected level extracted or higher, got {certificate.level}, which has no machine that is "
-            "proved right; use the model itself"
+            f"certificate: expected level 'extracted' or higher, got level {certificate.level!r}, which proves no "
+            "machine right; use the model itself"
         )
     if certificate.machine is None:
         raise ValueError(
             "certificate: expected a machine that was extracted from the model, got none at level "
-            f"{certificate.level}; this proof is about the task's own machine, so use "
+            f"{certificate.level!r}; this proof is about the task's own machine, so use "
             "`TransducerModel(task.transducer, task.classes)`"
         )

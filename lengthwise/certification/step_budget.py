@@ -45,5 +45,5 @@ class StepBudget:
     def begin(self, step: str, expected: float = 0.0) -> None:
         """Report that a step begins, or raise `BudgetSpent` if at most `expected` CPU seconds are left."""
         if self.left is not None and self.left <= expected:
-            raise BudgetSpent(f"the budget of {self.seconds:g} CPU s ended before {step}")
+            raise BudgetSpent(f"the budget of {self.seconds:g} CPU s ended before step {step!r}")
         self.report(f"{step}; {self.used:.1f} CPU s so far")

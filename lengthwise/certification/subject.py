@@ -158,22 +158,22 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     if differing := _shapes(state).items() ^ _shapes(rebuilt.state_dict()).items():
         raise ValueError(
             "model: expected tensors with the names and shapes that its settings imply, but "
-            f"tensor {min(differing)[0]!r} differs; certify the model as its settings build it, without later changes"
+            f"tensor {min(differing)[0]!r} differs; certify a model whose parts were not changed after it was built"
         )
     # A part may have several names. The rebuilt net must have the part under each of these names.
     parts, rebuilt_parts = (dict(net.named_modules(remove_duplicate=False)) for net in (model, rebuilt))
     if differing := parts.keys() ^ rebuilt_parts.keys():
         raise ValueError(
             f"model: expected the parts that its settings imply, but part {min(differing)!r} is missing or additional; "
-            "certify the model as its settings build it, without later changes"
+            "certify a model whose parts were not changed after it was built"
         )
     for name, part in parts.items():
         got, expected = _settings_of(part), _settings_of(rebuilt_parts[name])
         if keys := {key for key in got.keys() | expected.keys() if got.get(key) != expected.get(key)}:
             key = min(keys)
             raise ValueError(
-                f"model: expected {key}={expected.get(key)!r} in its part {name or kind.name}, as its settings imply, "
-                f"got {got.get(key)!r}; build the model again from its settings, and load its weights"
+                f"model: expected {key}={expected.get(key)!r} in its part {(name or kind.name)!r}, as its settings "
+                f"imply, got {got.get(key)!r}; build the model again from its settings, and load its weights"
             )
     rebuilt.to(next(model.parameters()).dtype).load_state_dict(state)
     if not torch.equal(_logits_of(rebuilt.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):

@@ -106,7 +106,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             try:
                 return _certified(model, reader.extract(radius).machine, names[1], seed)
             except (ValueError, Diverged) as problem:
-                reasons.append(f"with radius {radius:.3g}: {str(problem).removeprefix('model: ')}")
+                reasons.append(str(problem).removeprefix("model: ").rsplit("; ", 1)[0])
     raise NotFinite(
         f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train the net further, "
         "or certify the net for a machine of your choice (`lengthwise certify` with option `machine`)"

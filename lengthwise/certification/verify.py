@@ -171,20 +171,19 @@ def _check_level(certificate: Certificate) -> None:
     }
     for part, (content, is_needed) in needs.items():
         if is_needed and not content:  # a largest length of 0 proves nothing
-            raise refusal(f"level {level} requires {part}, got none")
+            raise refusal(f"level {level!r} requires `{part}`, got none")
         if not is_needed and content is not None:
-            raise refusal(f"expected no {part} at level {level}, got one")
+            raise refusal(f"expected no `{part}` at level {level!r}, got a value")
     if certificate.evidence is not None and certificate.evidence.proved_length != certificate.max_length:
         raise refusal("expected the same max_length as in its evidence, got another max_length")
     if certificate.kernels is not None:
         _check_kernels(certificate.kernels)
     if certificate.independently_checked and certificate.evidence is None:
-        raise refusal(f"expected independently_checked=false at level {level}, which has no proof, got true")
+        raise refusal(f"expected independently_checked=false at level {level!r}, which has no proof, got true")
     if bool(certificate.reason) == (level == "proved"):
         needs_none = level == "proved"
         raise refusal(
-            f"expected {'no' if needs_none else 'a'} reason why the level is not higher, at level {level}, got "
-            f"{'one' if needs_none else 'none'}"
+            f"expected {'no' if needs_none else 'a'} `reason` at level {level!r}, got {'one' if needs_none else 'none'}"
         )
 
 
@@ -203,25 +202,25 @@ def _check_kernels(kernels: Kernels) -> None:
 
 def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:
     if certificate.machine is None:
-        raise refusal(f"level {certificate.level} requires a machine, got none")
+        raise refusal(f"level {certificate.level!r} requires a machine, got none")
     _check_tested(certificate)
     machine = machine_from_json(certificate.machine)
     chunk_size = certificate.model.get("chunk_size")
     if isinstance(machine, TreeMachine) and chunk_size not in (None, machine.chunk_size):
         raise refusal(
-            f"expected a machine with chunks of {chunk_size}, as its model has, got chunks of {machine.chunk_size}"
+            f"expected a machine of chunk size {chunk_size}, as its model has, got chunk size {machine.chunk_size}"
         )
     if isinstance(machine, TreeMachine) and (lower := certificate.model.get("lower_chunk_sizes")):
         raise refusal(
-            f"expected a model whose chunk size at every level is the machine's chunk size, got chunk sizes {lower} at "
-            "the lowest levels"
+            f"expected a model with the machine's chunk size at every level, got chunk sizes {lower} at the lowest "
+            "levels"
         )
     # The file only claims that the two machines agree. This comparison proves it again, for every length.
     string = first_error(machine, task)
     if string is not None:
         raise refusal(
-            f"its machine and its transducer answer {''.join(string)[:60]!r} ({counted(len(string), 'symbol')}) "
-            "differently"
+            f"its machine and its transducer answer the string {''.join(string)[:60]!r} "
+            f"({counted(len(string), 'symbol')}) differently"
         )
     _check_observed(certificate, machine)
     _check_closure(certificate, machine)
@@ -241,13 +240,13 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
 
 def _check_tested(certificate: Certificate) -> None:
     if any(tested.num_correct != tested.num_graded for tested in certificate.tested):
-        raise refusal(f"level {certificate.level} allows no wrong answer, got wrong answers")
+        raise refusal(f"level {certificate.level!r} allows no wrong answer, got wrong answers")
 
 
 def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
     """Reject a certificate with too few observed answers or states, or with a state in a wrong class."""
     if certificate.closure is None:
-        raise refusal(f"level {certificate.level} requires states in finitely many classes (`closure`), got none")
+        raise refusal(f"level {certificate.level!r} requires states in finitely many classes (`closure`), got none")
     min_lengths: tuple[int, ...] = MIN_LENGTHS
     min_strings = MIN_STRINGS
     if isinstance(machine, GridMachine):
@@ -263,11 +262,11 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
         ]
         if sum(traced) < min_strings or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
             raise refusal(
-                f"level {certificate.level} requires {min_strings:,} strings of {length:,} symbols on which every "
+                f"level {certificate.level!r} requires {min_strings:,} strings of {length:,} symbols on which every "
                 "state is in the class that the machine predicts, got fewer strings or a state in another class"
             )
         if not sum(answers):
-            raise refusal(f"level {certificate.level} requires answers to strings of {length:,} symbols, got none")
+            raise refusal(f"level {certificate.level!r} requires answers to strings of {length:,} symbols, got none")
 
 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
@@ -282,8 +281,8 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
     num_classes = max(machine.table.shape[:2]) if isinstance(machine, GridMachine) else certificate.num_classes[0]
     if num_classes > closure.num_prototypes:
         raise refusal(
-            f"expected at least one prototype for each of {num_classes:,} classes of its machine, got "
-            f"{closure.num_prototypes:,}"
+            f"expected at least one prototype for each of the {num_classes:,} classes of its machine, got "
+            f"{counted(closure.num_prototypes, 'prototype')}"
         )
     if closure.points and len(closure.points) != closure.num_prototypes:
         raise refusal(
@@ -326,11 +325,12 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
     assert counterexample is not None  # `_check_level` has checked this
     answer = _answer_to(counterexample.string, task)
     if not 0 <= answer < len(certificate.classes) or certificate.classes[answer] != counterexample.expected:
-        raise refusal(f"the transducer does not answer its counterexample with {counterexample.expected!r}")
+        raise refusal(f"{counterexample.expected!r} is not the transducer's answer to the counterexample")
     if counterexample.got == counterexample.expected or counterexample.got not in (None, *certificate.classes):
+        is_right = counterexample.got == counterexample.expected
         raise refusal(
-            f"expected a wrong answer to the string of its counterexample, got {counterexample.got!r}, which is the "
-            "right answer, or not an answer of the task"
+            f"expected a wrong answer in its counterexample, got {counterexample.got!r}, which is "
+            f"{'the right answer' if is_right else 'not an answer of the task'}"
         )
     if counterexample.shortest == "of the machine":
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
@@ -351,8 +351,8 @@ def evidence_of(certificate: Certificate) -> Evidence:
     """Return the evidence of a certificate; raise a ValueError if the certificate has no evidence."""
     if certificate.evidence is None:
         raise ValueError(
-            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; level "
-            f"{certificate.level} has no proof, so leave out option `proof`"
+            f"proof: expected level 'proved' or 'bounded', got level {certificate.level!r}, which has no proof; leave "
+            "out option `proof`"
         )
     return certificate.evidence
 
@@ -373,4 +373,5 @@ def _check_proof(certificate: Certificate, path: Path) -> str:
     try:
         return f"{path.name}, checked with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
     except checker.Rejected as problem:
-        raise ValueError(f"{path}: {problem}; run `lengthwise certify` again with option `proof`") from None
+        reason = str(problem).removeprefix("proof: ")
+        raise ValueError(f"{path}: {reason}; run `lengthwise certify` again with option `proof`") from None

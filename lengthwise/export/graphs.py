@@ -64,14 +64,14 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
     form = form or default_form(model)
     if not isinstance(model, RecurrentModel | AnswersUpTo):
         raise ValueError(
-            "model: expected a recurrent model, or a model whose graph for whole strings can be exported, for example "
-            f"regular-gpt, got {model.name}; if `lengthwise certify` extracts the model's machine, export the machine "
+            "model: expected a recurrent model, or a model whose graph for whole strings can be exported (such as "
+            f"regular-gpt), got {model.name}; if `lengthwise certify` extracts the model's machine, export the machine "
             "with format c or js"
         )
     if form == "parts":
         raise ValueError(
-            f"form: expected 'step' or 'strings', got 'parts' for {model.name}; choose one of these two, or for a "
-            "recurrent model format onnx, which has the form 'parts'"
+            "form: expected 'step' or 'strings', got 'parts', which only recurrent models in format onnx have; choose "
+            "another form"
         )
     if form == "step" and not isinstance(model, RecurrentModel):
         raise ValueError(

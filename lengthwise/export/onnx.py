@@ -95,8 +95,8 @@ def _check_expressible(model: SequenceModel) -> None:
     for name, part in model.named_modules():
         if isinstance(part, nn.RNNBase) and part.proj_size:
             raise ValueError(
-                f"model: expected operations that ONNX has, got {name} with proj_size={part.proj_size}, but the LSTM "
-                "of ONNX has no projection; choose format torch"
+                "model: expected proj_size=0, because the LSTM of ONNX has no projection, got "
+                f"proj_size={part.proj_size} in part {name!r}; choose format torch"
             )
 
 

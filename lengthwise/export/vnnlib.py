@@ -111,9 +111,9 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     """
     certificate = certificate_of(source)
     if certificate is None or (evidence := certificate.evidence) is None:
-        level = "no certificate" if certificate is None else f"level {certificate.level}"
+        level = "no certificate" if certificate is None else f"level {certificate.level!r}"
         raise ValueError(
-            f"{source}: expected a certificate of level proved, got {level}; try to prove the net with `lengthwise "
+            f"{source}: expected a certificate of level 'proved', got {level}; try to prove the net with `lengthwise "
             "certify`"
         )
     if evidence.method != "intervals":
@@ -131,9 +131,9 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     # the claim is true.
     if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
-            f"{source}: expected a net whose proof has boxes of positive width, because VNN-LIB has no strict "
-            "inequality, got boxes of width 0; use `lengthwise certify`, which checks the model's proof with the "
-            "separate checker"
+            f"{source}: expected boxes of positive width in the model's proof, because VNN-LIB has no strict "
+            "inequality, got boxes of width 0; use `lengthwise certify`, which checks the proof with the separate "
+            "checker"
         )
     if enclosures.num_queries > MAX_QUERIES:
         raise ValueError(

@@ -189,7 +189,7 @@ def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | N
         return None
     derived_from_all = [reader for reader in fitting if all(issubclass(reader, other) for other in fitting)]
     if not derived_from_all:
-        names = ", ".join(reader.name for reader in fitting)
+        names = ", ".join(repr(reader.name) for reader in fitting)
         raise ValueError(
             f"model: expected one reader for {type_in_words(model)}, got the readers {names}; make one of these a "
             "subclass of the others"

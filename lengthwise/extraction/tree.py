@@ -31,13 +31,13 @@ def check_tree(tree: Tree) -> None:
     if tree.lower_chunk_sizes:
         raise ValueError(
             "model: expected one chunk size at all levels, so that one table describes all merges, got "
-            f"{', '.join(map(str, tree.lower_chunk_sizes))} at the lowest levels and {tree.chunk_size} above; leave "
-            "lower_chunk_sizes out"
+            f"{list(tree.lower_chunk_sizes)} at the lowest levels and {tree.chunk_size} above; leave lower_chunk_sizes "
+            "out"
         )
     if not is_traceable(tree):
         raise ValueError(
-            f"model: expected a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
-            f"{tree.pad_rule} pads; use thickness 1 and the variant merge or paper"
+            f"model: expected thickness 1 and merged pads, got thickness {len(tree.layers)} and {tree.pad_rule} pads; "
+            "use thickness=1 and variant='merge' or 'paper'"
         )
 
 

@@ -105,8 +105,8 @@ def _certificate(path: Path, stored: StoredModel) -> Certificate:
     certificate = Certificate.read(file)
     if certificate.weights != weights_digest(stored.model):
         raise ValueError(
-            f"{file}: expected the certificate of these weights, got a certificate of other weights; `lengthwise "
-            f"certify {path}` writes a new one"
+            f"{file}: expected a certificate of the weights next to this file, got a certificate of other weights; "
+            f"`lengthwise certify {path}` writes a new certificate"
         )
     return certificate
 

@@ -137,8 +137,8 @@ def _wrapped(model: WrappedRNN) -> Exported:
     fits = isinstance(model.embedding, nn.Embedding) and isinstance(head, nn.Linear)
     if not fits or not isinstance(core, nn.RNNBase) or core.proj_size:
         raise ValueError(
-            "model: expected a net of nn.Embedding, nn.RNN, nn.GRU or nn.LSTM without projections, and nn.Linear, got "
-            "a net with other parts, which the playground cannot run; name another model"
+            "model: expected an nn.Embedding, then an nn.RNN, nn.GRU or nn.LSTM with proj_size=0, then an nn.Linear, "
+            "got other parts, which the playground cannot run; name another model"
         )
     cell = f"rnn-{core.nonlinearity}" if model.config.core == "rnn" else model.config.core
     tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("head.")}
@@ -186,8 +186,8 @@ def _position_tables(positions: PositionEncoding, length: int) -> dict[str, Tens
     if type(positions) not in ENCODINGS:
         names = ", ".join(encoding.name for encoding in ENCODINGS)
         raise ValueError(
-            f"model: expected a transformer with positions that the playground can run ({names}), got "
-            f"{positions.name}; evaluate the model with `lengthwise predict`"
+            f"model: expected a position encoding that the playground can compute ({names}), got {positions.name}; "
+            "evaluate the model with `lengthwise predict`"
         )
     if isinstance(positions, NoPositions):
         return {}

@@ -96,8 +96,8 @@ def test_files_cut_short_are_named(kept: float, contents, tmp_path: Path, capsys
         ("[1, 2]", "expected a JSON object"),
         ("null", "expected a JSON object"),
         ("{}", "its contents have changed"),
-        (text_of({}), "level: Field required"),
-        (text_of({"level": "certain"}), "level: Input should be"),
+        (text_of({}), "level': Field required"),
+        (text_of({"level": "certain"}), "level': Input should be"),
     ],
 )
 def test_what_is_no_certificate_is_refused(text: str, sentence: str, tmp_path: Path, capsys) -> None:
@@ -147,7 +147,7 @@ def test_a_transducer_as_the_machine_is_compared_too(contents, tmp_path: Path, c
     path.write_text(text_of(content))
     code, text = verdict(path, capsys)
     assert code == 1
-    assert "answer 'a' (1 symbol) differently" in text
+    assert "answer the string 'a' (1 symbol) differently" in text
 
 
 def test_strings_of_one_symbol_more_or_fewer_count(contents) -> None:
@@ -189,7 +189,7 @@ def test_a_claim_is_the_one_of_its_level(contents) -> None:
     )
     rest = {key: value for key, value in content.items() if key != "digest"} | {"claim": "The model is right."}
     digest = blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
-    with pytest.raises(ValueError, match="expected the claim that belongs to level proved, got another"):
+    with pytest.raises(ValueError, match="expected the claim that belongs to level 'proved', got another"):
         Certificate.from_text(json.dumps(rest | {"digest": digest}))
 
 

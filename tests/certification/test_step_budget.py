@@ -34,29 +34,29 @@ def test_a_budget_leaves_steps_out_and_the_result_names_them(monkeypatch: pytest
     result = equal(*twins(), report=steps.append)
     assert result.level == "extracted"
     assert [step.split(";")[0] for step in steps] == [
-        "comparing answers to structured strings",
+        "testing both nets on structured strings",
         "extracting machines from the nets",
         *(
             "certifying a net for a machine of 1 state",
-            "reading long strings with a net and with its machine of 1 state",
+            "reading long strings with a net and its machine of 1 state",
         ),
         *(
             "certifying a net for a machine of 1 state",
-            "reading long strings with a net and with its machine of 1 state",
+            "reading long strings with a net and its machine of 1 state",
         ),
-        "comparing answers to random strings",
+        "testing both nets on random strings",
     ]
     result = equal(*twins(), budget=1e-6)
     assert (result.level, result.equal, result.tested) == ("tested", None, ())
     assert result.reason == "; ".join(
-        f"the budget of 1e-06 CPU s ended before {step}"
-        for step in ("extracting machines from the nets", "comparing answers to random strings")
+        f"the budget of 1e-06 CPU s ended before step {step!r}"
+        for step in ("extracting machines from the nets", "testing both nets on random strings")
     )
     assert str(result).startswith("not decided: both nets give the same answer to every string of up to 12 symbols; ")
     monkeypatch.setattr(common_machine, "COST_OF_LONG_STRINGS", 1e9)
     result = equal(*twins(), budget=1_000.0)
     assert result.level == "tested"
-    assert result.reason.startswith("the budget of 1000 CPU s ended before reading long strings with a net")
+    assert result.reason.startswith("the budget of 1000 CPU s ended before step 'reading long strings with a net")
     assert result.tested, "random strings are still compared"
 
 
@@ -76,5 +76,5 @@ def test_a_budget_is_a_number_above_0(budget: float) -> None:
 def test_a_step_begins_only_if_the_time_for_it_is_left() -> None:
     StepBudget().begin("a step", expected=1e9)
     StepBudget(1e6).begin("a step", expected=10.0)
-    with pytest.raises(BudgetSpent, match=r"^the budget of 5 CPU s ended before a step$"):
+    with pytest.raises(BudgetSpent, match=r"^the budget of 5 CPU s ended before step 'a step'$"):
         StepBudget(5).begin("a step", expected=10.0)

@@ -83,7 +83,8 @@ def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() 
     assert changed
     assert certificate.level == "extracted"
     assert (
-        "expected eps=1e-05 in its part layers.0.norms.0, as its settings imply, got 0.001; build" in certificate.reason
+        "expected eps=1e-05 in its part 'layers.0.norms.0', as its settings imply, got 0.001; build"
+        in certificate.reason
     )
 
 
@@ -111,7 +112,7 @@ def other_name(model: SequenceModel) -> None:
     ("change", "sentence"),
     [
         (more_tensors, "that its settings imply, but tensor 'more' differs; certify"),
-        (other_name, "expected name=None in its part regular-gpt"),
+        (other_name, "expected name=None in its part 'regular-gpt'"),
     ],
 )
 def test_settings_are_compared_whatever_else_is_in_a_model(

@@ -76,11 +76,11 @@ def test_a_budget_ends_the_comparison_and_steps_are_reported(capsys: pytest.Capt
     assert exit_code("diff", "ends", "again", "--budget", "100") == 0
     output, steps = capsys.readouterr()
     assert output.startswith("equal: ")
-    assert steps.startswith("lengthwise: comparing answers to structured strings\nlengthwise: extracting machines")
+    assert steps.startswith("lengthwise: testing both nets on structured strings\nlengthwise: extracting machines")
     assert exit_code("diff", "ends", "again", "--budget", "0.001") == 1
     output, _ = capsys.readouterr()
     assert output.startswith("not decided: both nets give the same answer to every string of up to 12 symbols; ")
-    assert "\nnot higher, because: the budget of 0.001 CPU s ended before extracting machines" in output
+    assert "\nnot higher, because: the budget of 0.001 CPU s ended before step 'extracting machines" in output
     for given, message in (
         (("ends", "again", "--budget", "0"), "--budget: expected CPU seconds above 0"),
         (("(a|b)*abb", "ends", "--budget", "5"), "--budget: expected two nets, got a machine"),

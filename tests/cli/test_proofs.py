@@ -125,7 +125,7 @@ def test_levels_below_have_none(tmp_path: Path, capsys) -> None:
     code, out, error = verdict(capsys, str(run), "--proof")
     assert "refuted: " in out
     assert code == 1
-    assert "proof: expected a certificate of level proved or bounded, got refuted; level refuted has no proof" in error
+    assert "proof: expected level 'proved' or 'bounded', got level 'refuted', which has no proof; leave out" in error
     code, _, error = verdict(capsys, "--check", str(run / "certificate.json"), "--proof")
     assert code == 2
-    assert "got refuted; level refuted has no proof" in error
+    assert "got level 'refuted', which has no proof" in error

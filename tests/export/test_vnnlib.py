@@ -101,7 +101,7 @@ def test_proofs_without_such_enclosures_are_refused(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     save_compiled(construct("rnn", make_task("parity")), "net")
     assert exit_code("export", "net", "--to", "vnnlib", "--out", "queries") == 2
-    assert "expected a certificate of level proved, got no certificate" in capsys.readouterr().err
+    assert "expected a certificate of level 'proved', got no certificate" in capsys.readouterr().err
     assert exit_code("certify", "net") == 0
     assert exit_code("export", "net", "--to", "vnnlib", "--out", "queries") == 2
-    assert "boxes of positive width, because VNN-LIB" in capsys.readouterr().err
+    assert "boxes of positive width in the model's proof, because VNN-LIB" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_a_machine_that_needs_long_strings_is_told_apart() -> None:
     [
         ({"thickness": 2}, "got thickness 2"),
         ({"variant": "code"}, "and raw pads"),
-        ({"lower_chunk_sizes": (4, 3)}, "one chunk size .*, got 4, 3 at the lowest levels and 2 above; leave"),
+        ({"lower_chunk_sizes": (4, 3)}, r"one chunk size .*, got \[4, 3\] at the lowest levels and 2 above; leave"),
     ],
 )
 def test_other_trees_are_refused(settings: dict, sentence: str) -> None:

@@ -176,7 +176,7 @@ def test_a_machine_that_is_not_proved_replaces_nothing() -> None:
     task = make_task("parity")
     refuted = certify(TransducerModel(task.transducer, task.classes[::-1]), make_task("even-pairs"))
     for replace in (machine_model, streamed_machine_model):
-        with pytest.raises(ValueError, match="expected level extracted or higher, got refuted, which has no machine"):
+        with pytest.raises(ValueError, match="expected level 'extracted' or higher, got level 'refuted'"):
             replace(refuted)
 
 

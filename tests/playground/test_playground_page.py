@@ -184,7 +184,7 @@ def test_a_certificate_of_other_weights_is_refused(tmp_path: Path, capsys) -> No
         construction.model.readout[4].bias.add_(1e-3)
     save_compiled(construction, folder)
     (folder / "certificate.json").write_bytes(certificate)
-    with pytest.raises(ValueError, match="certificate of these weights, got a certificate of other weights"):
+    with pytest.raises(ValueError, match="certificate of the weights next to this file, got a certificate of other"):
         run_contents(folder)
 
 

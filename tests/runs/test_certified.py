@@ -130,7 +130,7 @@ def test_a_certificate_that_was_forged_for_another_model_is_refused() -> None:
         turned.readout[1].weight.neg_()
         rounded.layers[0].to_output.weight += 1e-9  # with 1e-6 it errs on long strings
     forged = certificate.model_copy(update={"weights": weights_digest(turned)})
-    with pytest.raises(ValueError, match="its model answers 'a' wrongly; the certificate was edited"):
+    with pytest.raises(ValueError, match="its model answers the string 'a' wrongly; the certificate was edited"):
         confirm(forged, turned, task)
     with pytest.raises(
         ValueError, match=r"its proof could not be repeated \(float32 may round the merged states\); certify again"

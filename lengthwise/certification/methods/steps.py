@@ -96,8 +96,8 @@ def steps_of(model: RecurrentModel) -> Steps:
     # Types are compared exactly, because a subclass with the same name may compute another step.
     if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(
-            f"model: expected one of the models whose steps have bounds ({', '.join(STEPS)}), got "
-            f"{type_in_words(model)}; certify one of these"
+            f"model: expected a model whose steps have bounds ({', '.join(STEPS)}), got {type_in_words(model)}; "
+            "certify a model from this list"
         )
     return STEPS[name](model)
 
@@ -156,8 +156,8 @@ READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.
 def check_readout(readout: nn.Sequential) -> None:
     """Reject a read-out that does not have a norm and one hidden ReLU layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
-        names = ", ".join(kind.__name__ for kind in kinds)
-        raise unlike_settings(f"expected a readout with a norm and one hidden ReLU layer, got {names}")
+        expected, names = (", ".join(kind.__name__ for kind in each) for each in (READOUT, kinds))
+        raise unlike_settings(f"expected the readout {expected}, got {names}")
 
 
 def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
@@ -225,7 +225,7 @@ class WrappedSteps(Steps):
         topmost, head = model.readout
         if not isinstance(topmost, Topmost):  # a user may have replaced it
             raise ValueError(
-                f"model: expected a Topmost before the head, as `wrap` puts it there, got {type_in_words(topmost)}; "
+                f"model: expected the Topmost that `wrap` puts before the head, got {type_in_words(topmost)}; "
                 "wrap the net again with `lengthwise.wrap`"
             )
         self.width = topmost.width

@@ -63,7 +63,7 @@ def _check_part(part: nn.Module) -> None:
     """Reject a norm, linear map, list or embedding that may compute another formula than the bounds assume."""
     if isinstance(part, nn.LayerNorm) and (len(part.normalized_shape) != 1 or part.weight is None or part.bias is None):
         raise ValueError(
-            "model: expected a LayerNorm over the last axis with weight and bias, got another LayerNorm; use "
+            "model: expected a LayerNorm with weight and bias over the last axis, got another LayerNorm; use "
             "nn.LayerNorm(width) with its defaults"
         )
     # Torch silently broadcasts a bias of another shape, and would compute another formula.
@@ -127,6 +127,6 @@ def _check_tensors(modules: list[nn.Module]) -> None:
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)
             raise ValueError(
-                f"model: expected all tensors in the model's state dict, got tensor {name} of {type_in_words(module)} "
-                "outside it; make this tensor a parameter or a persistent buffer"
+                f"model: expected all tensors in the model's state dict, got tensor {name!r} of "
+                f"{type_in_words(module)} outside the state dict; make this tensor a parameter or a persistent buffer"
             )

@@ -289,7 +289,7 @@ def test_a_certificate_is_bounded_checked_and_confirmed(gap: float, length: int,
     assert (certificate.level, certificate.machine, certificate.independently_checked) == ("bounded", None, True)
     assert certificate.max_length == certificate.evidence.max_length >= length
     assert f"up to a length of {certificate.max_length:,} symbols" in certificate.claim
-    with pytest.raises(ValueError, match="machine that was extracted from the model, got none at level bounded"):
+    with pytest.raises(ValueError, match="machine that was extracted from the model, got none at level 'bounded'"):
         machine_model(certificate)
     path = tmp_path / "proof.safetensors"
     assert "one answer leads" in write_proof(certificate, model, OCCURS, path)

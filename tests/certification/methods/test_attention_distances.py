@@ -113,7 +113,7 @@ def test_a_layer_with_another_number_of_heads_is_refused() -> None:
     model = drawn_net("rotary", 4)
     model.layers[1].num_heads = 1
     model.last(torch.tensor([[0, 1]]))  # without an error
-    with pytest.raises(ValueError, match="layers of 4 heads"):
+    with pytest.raises(ValueError, match="expected num_heads=4 in each layer"):
         layers_of(model)
 
 

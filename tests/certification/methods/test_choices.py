@@ -118,7 +118,7 @@ def test_it_is_for_states_that_are_one_hot_vectors_alone() -> None:
     for changes in ({"driven": True}, {"diagonal": "phase"}, {"form": "gather"}, {"num_layers": 2}):
         model = make_model("pd-ssm", make_task("parity"), **settings | changes)
         assert not ChoiceProver.applies_to(model)
-        with pytest.raises(ValueError, match="expected a PDSSM of one layer"):
+        with pytest.raises(ValueError, match="expected a PDSSM with num_layers=1"):
             proof_of(model, net())
     assert ChoiceProver.applies_to(net())
     patched, driven, biased = net(), net(), net()

@@ -126,7 +126,7 @@ def test_a_wrong_entry_of_the_table_is_found() -> None:
 def test_models_without_codes_are_not_proved_this_way() -> None:
     plain, without = (make_model(name, PARITY, **SMALL) for name in ("regular-gpt", "codebook-gpt"))
     for model in (plain, without):
-        with pytest.raises(ValueError, match="model: expected a CodebookGPT that has codes, got a"):
+        with pytest.raises(ValueError, match="model: expected a CodebookGPT with a QuantizingLayer, got a"):
             enumerate_merges(model, extract_tree(model, PARITY.symbols, radius=20.0))
 
 

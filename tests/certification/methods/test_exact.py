@@ -115,7 +115,7 @@ def test_other_models_are_refused() -> None:
     read = compiled()
     read.readout.append(torch.nn.Identity())
     for model, sentence in (
-        (make_model("regular-gpt", TASK), "of variant bare with one layer, got a RegularGPT with a MergeLayer"),
+        (make_model("regular-gpt", TASK), "with a single BareLayer, got a RegularGPT with a MergeLayer"),
         (read, "model.readout to be one linear map"),
     ):
         with pytest.raises(ValueError, match=sentence):

@@ -286,16 +286,16 @@ def test_other_nets_are_refused() -> None:
             deep,
             "num_layers=1, columns='reflected' and hidden=0, got num_layers=2, columns='reflected', hidden=512",
         ),
-        (other, "no hidden units, as configured, got columns 'clamped', no inputs and no hidden"),
+        (other, "no hidden units in the model's layer, got columns 'clamped', no added inputs and no hidden"),
         (tiny, "a first state of norm 1e-6 to 1e15, got other norms"),
-        (normed, "no norm before the model's layer, as configured, got a Linear"),
+        (normed, "only nn.Identity in model.norms, got Linear"),
     ):
         with pytest.raises(ValueError, match=sentence):
             check_isometric(model)
-    with pytest.raises(ValueError, match="a norm and one hidden ReLU layer, got Topmost, LayerNorm, Linear"):
+    with pytest.raises(ValueError, match="LayerNorm, Linear, ReLU, Linear, got Topmost, LayerNorm, Linear"):
         IsometryProver().prove(short, extraction_of(parity_net()))
     moved = extraction_of(parity_net())
-    with pytest.raises(ValueError, match="the model's first state as the prototype of the machine's start state"):
+    with pytest.raises(ValueError, match="start state, got another prototype"):
         IsometryProver().prove(parity_net(), moved._replace(prototypes=moved.prototypes + 0.1))
 
 

@@ -256,12 +256,12 @@ def test_what_is_not_known_is_refused() -> None:
     other.layers[0].columns = "clamped"
     refused(
         other,
-        "expected a layer with columns 'stochastic' and no inputs added to its state, got columns",
+        "expected columns 'stochastic' and no added inputs in the model's layer, got columns",
     )
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "expected only parts that have bounds, got GELU")
     foreign.readout[3] = torch.nn.Sequential(torch.nn.ReLU())
-    refused(foreign, "in the readout and before the layer's columns, got a Sequential with an input of width 6")
+    refused(foreign, "or Topmost with its input's width, got a Sequential whose input has width 6")
 
 
 @pytest.mark.usefixtures("fewer_strings")

@@ -242,10 +242,10 @@ def test_parts_of_a_models_own_are_refused() -> None:
     stale = make_model("gru", TASK, d_model=8)
     stale.layers[0].cell._flat_weights[0] = stale.layers[0].cell._flat_weights[0].clone()
     for model, sentence in (
-        (linear, r"one of the models whose steps have bounds \(gru, lstm, rnn, wrapped\), got an S4D"),
+        (linear, r"a model whose steps have bounds \(gru, lstm, rnn, wrapped\), got an S4D"),
         (two_layers, "expected a cell with num_layers=1, got 2"),
         (renormed, "expected an embedding without max_norm, got max_norm=1.0; set max_norm"),
-        (read, "expected a readout with a norm and one hidden ReLU layer, got Topmost, LayerNorm, Linear"),
+        (read, "expected the readout Topmost, LayerNorm, Linear, ReLU, Linear, got Topmost, LayerNorm, Linear"),
         (stale, "got a cell that uses other tensors or another order"),
     ):
         with pytest.raises(ValueError, match=sentence):

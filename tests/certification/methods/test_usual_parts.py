@@ -75,9 +75,9 @@ CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
     (subclass, "expected weights of torch's own tensor types, got a Doubled; copy the weights"),
     (
         plain_tensor,
-        "all tensors in the model's state dict, got tensor weight of a Linear outside it; make this tensor a",
+        "all tensors in the model's state dict, got tensor 'weight' of a Linear outside the state dict; make",
     ),
-    (unnamed_buffer, "all tensors in the model's state dict, got tensor weight of a Linear"),
+    (unnamed_buffer, "all tensors in the model's state dict, got tensor 'weight' of a Linear"),
     (other_mode, "expected a cell with mode=GRU, got LSTM"),
     (
         one_number_as_bias,
@@ -131,9 +131,9 @@ def test_prototypes_of_another_model_are_refused() -> None:
     with torch.no_grad():
         tree.embedding.weight[1] += 0.5
         recurrent.first_state += 0.5
-    with pytest.raises(ValueError, match="leaf vectors as the extraction's first prototypes, in classes to which no"):
+    with pytest.raises(ValueError, match="leaf vectors as first prototypes, and no merge into their classes, got"):
         invariant_enclosures(tree, of_tree)
-    with pytest.raises(ValueError, match="the model's first state near the prototype of the machine's start state"):
+    with pytest.raises(ValueError, match="the model's first state in the intervals of the machine's start state"):
         IntervalProver().prove(recurrent, of_recurrent)
     task = make_task("parity")
     compiled = construct("regular-gpt", task).model

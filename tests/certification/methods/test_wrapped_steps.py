@@ -128,7 +128,11 @@ class Doubled(nn.Linear):
         (nn.LSTM(4, 6, proj_size=3), nn.Linear(3, 2), "a cell with proj_size=0, got 3"),
         (nn.GRU(4, 6), Doubled(6, 2), "only parts that have bounds, got Doubled"),
         (nn.GRU(4, 6), nn.Sequential(nn.Linear(6, 2), nn.ReLU()), "a head that ends in an nn.Linear"),
-        (nn.GRU(4, 6), nn.Sequential(nn.LayerNorm(6, bias=False), nn.Linear(6, 2)), "LayerNorm over the last axis"),
+        (
+            nn.GRU(4, 6),
+            nn.Sequential(nn.LayerNorm(6, bias=False), nn.Linear(6, 2)),
+            "with weight and bias over",
+        ),
         (nn.GRU(4, 6), nn.Sequential(Topmost(6), nn.Linear(6, 2)), "a head made of .*, got Topmost"),
     ],
 )

@@ -42,9 +42,7 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
         )
     parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
     if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but no weight contains them
-        raise unlike_settings(
-            "expected an encoding of positions with the model's sizes, got an encoding with other sizes"
-        )
+        raise unlike_settings("expected a position encoding whose sizes are the model's, got other sizes")
     for layer in parts[1:]:
         if [type(part) for part in narrow(layer, FIREBias).net] != [nn.Linear, nn.ReLU, nn.Linear]:
             raise unlike_settings(

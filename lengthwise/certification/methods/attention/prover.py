@@ -95,7 +95,7 @@ class AttentionProver(Prover):
         num_pieces = sum(result.num_pieces for result in search.results)
         if not num_pieces or search.blocks[-1][1] < MIN_LENGTH:
             raise Unproved(
-                f"bounds on its attention do not show the right answer to all strings of up to {MIN_LENGTH} symbols"
+                f"bounds on the model's attention do not prove its answers to all strings of up to {MIN_LENGTH} symbols"
             )
         self.sets = search.sets()
         return AttentionEvidence(
@@ -198,8 +198,8 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
     numbers = len(pairs.states) * num_heads * num_kinds * 2
     if (largest := numbers * max(num_kinds * num_distances, pairs.machine.num_states)) > MAX_WEIGHTS:
         raise ValueError(
-            f"model: expected a proof with at most {MAX_WEIGHTS:,} bounds on attention weights, got a proof with up to "
-            f"{largest:,}; choose a task with fewer states or symbols"
+            f"model: expected at most {MAX_WEIGHTS:,} bounds on attention weights, got {largest:,}; choose a task with "
+            "fewer states or symbols"
         )
 
 

@@ -113,16 +113,16 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     for layer in layers:
         if layer.num_heads != config.num_heads:  # the bounds on angles use the settings
             raise ValueError(
-                f"model: expected layers of {config.num_heads} heads, as configured, got {layer.num_heads}; build the "
-                "model again, and load its weights"
+                f"model: expected num_heads={config.num_heads} in each layer, as its settings imply, got "
+                f"num_heads={layer.num_heads}; build the model again, and load its weights"
             )
         # The layer's activation is a plain attribute, which is neither a weight nor a part.
         activation = layer.activation
         is_usual = type(activation) is partial and (activation.func, activation.args) == (F.gelu, ())
         if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
             raise ValueError(
-                "model: expected the tanh form of GELU as activation, as configured, got another activation; build the "
-                "model again, and load its weights"
+                "model: expected the tanh form of GELU as activation, got another activation; build the model again, "
+                "and load its weights"
             )
     return layers
 

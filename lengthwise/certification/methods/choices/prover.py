@@ -141,9 +141,9 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
             pairs.extend(new)
         if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
             raise ValueError(
-                f"model: expected at most {MAX_PAIRS:,} pairs of a state of the model and a state of the machine, and "
-                f"at most {MAX_NUMBERS:,} numbers in the state vectors of all steps, got more; train a model with "
-                "fewer states, or choose a task with a smaller machine"
+                f"model: expected at most {MAX_PAIRS:,} pairs of states (model, machine) and {MAX_NUMBERS:,} numbers "
+                "in the state vectors of all steps, got more; train a model with fewer states, or choose a task with a "
+                "smaller machine"
             )
     return steps
 
@@ -158,17 +158,17 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     # Types are compared exactly, because a subclass may compute another formula.
     if type(model) is not PDSSM or not _has_one_hot_states(model):
         raise ValueError(
-            "model: expected a PDSSM of one layer with diagonal='none', form='scatter' and driven=False, "
-            f"got {'other settings' if type(model) is PDSSM else type_in_words(model)}; certify such a PDSSM"
+            "model: expected a PDSSM with num_layers=1, diagonal='none', form='scatter' and driven=False, got "
+            f"{'other settings' if type(model) is PDSSM else type_in_words(model)}; train a PDSSM with the expected "
+            "settings"
         )
     kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}
     check_usual(model, kinds | set(READOUT))
     (layer,) = (narrow(part, PDSSMLayer) for part in model.layers)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
         raise unlike_settings(
-            "expected a layer of form 'scatter' that adds no inputs to states and has no diagonal, as configured, got "
-            "another layer"
+            "expected a layer of form 'scatter' that adds no inputs to states and has no diagonal, got another layer"
         )
     if layer.mixture_map.bias is not None:
-        raise unlike_settings("expected mixture weights without a bias, as configured, got mixture weights with a bias")
+        raise unlike_settings("expected mixture weights without a bias, got mixture weights with a bias")
     return layer

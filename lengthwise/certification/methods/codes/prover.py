@@ -39,7 +39,10 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     quantizes = isinstance(layer, QuantizingLayer) and type(layer.layer) is MergeLayer
     if type(model) is not CodebookGPT or not quantizes:
         names = f"{type(model).__name__} with {type_in_words(layer)}"
-        raise ValueError(f"model: expected a CodebookGPT that has codes, got a {names}; certify such a CodebookGPT")
+        raise ValueError(
+            f"model: expected a CodebookGPT with a QuantizingLayer, got a {names}; train a CodebookGPT until it "
+            "has codes"
+        )
     assert isinstance(layer, QuantizingLayer)
     assert isinstance(layer.layer, MergeLayer)
     check_parts(model, layer.layer)

@@ -117,8 +117,8 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     # may lead to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
         raise foreign_extraction(
-            "expected this model's leaf vectors as the extraction's first prototypes, in classes to which no merge "
-            "leads, got other prototypes or classes"
+            "expected this model's leaf vectors as first prototypes, and no merge into their classes, got another "
+            "extraction"
         )
     _check_work(layer, windows, max_merges)
     # The root of every tree is a merged state, so only classes of merges need an answer.
@@ -154,8 +154,8 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
         names = f"{type(model).__name__} with {type_in_words(layer)}"
         raise ValueError(
-            "model: expected a RegularGPT of variant merge or a CodebookGPT without codes, got a "
-            f"{names}; certify such a model"
+            f"model: expected a RegularGPT or CodebookGPT with a MergeLayer, got a {names}; certify a RegularGPT with "
+            "variant='merge'"
         )
     if type(readout) is not nn.Sequential:
         raise unlike_settings(f"expected an nn.Sequential as model.readout, got {type_in_words(readout)}")
@@ -172,8 +172,8 @@ def _check_work(layer: MergeLayer, windows: _Windows, max_merges: int) -> None:
     """Reject windows if two rounds over them have more than `max_merges` merges, or need too much memory."""
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,} (of "
-            f"{MAX_BOUNDED:,} for all searches, {max_merges:,} are left); train a model whose states form fewer classes"
+            f"extraction: expected at most {max_merges:,} merges (left of {MAX_BOUNDED:,} for all searches), got "
+            f"{minimum:,} in {MIN_ROUNDS} rounds; train a model whose states form fewer classes"
         )
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(

@@ -120,9 +120,10 @@ class ExactProver(Prover):
         layer, readout = model.tree.layers[0], getattr(model, "readout", None)
         # Types are compared exactly, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
-            names = f"{type(model).__name__} with {type_in_words(layer)}"
+            names = f"{type(model).__name__} with {' and '.join(map(type_in_words, model.tree.layers))}"
             raise ValueError(
-                f"model: expected a RegularGPT of variant bare with one layer, got a {names}; certify such a RegularGPT"
+                f"model: expected a RegularGPT with a single BareLayer, got a {names}; train a RegularGPT with "
+                "variant='bare' and thickness=1"
             )
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)

@@ -135,8 +135,8 @@ class IntervalProver(Prover):
             Intervals.around(model.initial_state(1).double()), enclosures[[machine.start]]
         ):
             raise ValueError(
-                "extraction: expected the model's first state near the prototype of the machine's start state, got "
-                "another state; extract the machine from this model"
+                "extraction: expected the model's first state in the intervals of the machine's start state, got a "
+                "state outside these intervals; extract the machine from this model"
             )
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE

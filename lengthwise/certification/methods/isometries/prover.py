@@ -162,7 +162,7 @@ class IsometryProver(Prover):
         # The first state must equal its prototype bit for bit: the drift at length 0 counts as 0.
         if not torch.equal(extraction.prototypes[machine.start], model.initial_state(1)[0]):
             raise foreign_extraction(
-                "expected the model's first state as the prototype of the machine's start state, got another state"
+                "expected the model's first state as the prototype of the machine's start state, got another prototype"
             )
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
@@ -233,7 +233,7 @@ def check_isometric(model: BlockLinearRNN) -> None:
         raise ValueError(
             "model: expected num_layers=1, columns='reflected' and hidden=0, got "
             f"num_layers={model.config.num_layers}, columns={model.config.columns!r}, hidden={model.config.hidden}; "
-            "train a model with these settings"
+            "train a model with the expected settings"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, nn.ModuleList, nn.Sequential, nn.Identity, nn.Embedding}
     check_usual(model, kinds | set(READOUT))
@@ -241,12 +241,12 @@ def check_isometric(model: BlockLinearRNN) -> None:
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "reflected" or adds_inputs or len(layer.transition_map):
         raise unlike_settings(
-            "expected a layer with columns 'reflected', no inputs and no hidden units, as configured, got columns "
-            f"{layer.columns!r}, {'' if adds_inputs else 'no '}inputs and "
+            "expected columns 'reflected', no added inputs and no hidden units in the model's layer, got columns "
+            f"{layer.columns!r}, {'' if adds_inputs else 'no '}added inputs and "
             f"{'' if len(layer.transition_map) else 'no '}hidden units"
         )
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
-        raise unlike_settings(f"expected no norm before the model's layer, as configured, got a {names[0]}")
+        raise unlike_settings(f"expected only nn.Identity in model.norms, got {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
     # A norm above 1e-6 is the root of a sum above 1e-12. Squares that are too small for float32 then lose far less than
     # one rounding of this sum. A sum of squares below `LARGEST` squared does not overflow.

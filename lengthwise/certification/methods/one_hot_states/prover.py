@@ -169,8 +169,8 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
         raise ValueError(
             "model: expected num_layers=1 and columns='stochastic', got "
-            f"num_layers={model.config.num_layers} and columns={model.config.columns!r}; train a model with these "
-            "settings"
+            f"num_layers={model.config.num_layers} and columns={model.config.columns!r}; train a model with the "
+            "expected settings"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, MixtureReadout, Topmost, nn.ModuleList, nn.Sequential}
     kinds |= {nn.LayerNorm, nn.Identity, nn.Linear, nn.ReLU, nn.Embedding}
@@ -179,8 +179,8 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "stochastic" or adds_inputs:
         raise unlike_settings(
-            "expected a layer with columns 'stochastic' and no inputs added to its state, got columns "
-            f"{layer.columns!r} and {'inputs' if adds_inputs else 'no inputs'} added to its state"
+            "expected columns 'stochastic' and no added inputs in the model's layer, got columns "
+            f"{layer.columns!r} and {'' if adds_inputs else 'no '}added inputs"
         )
     return layer
 
@@ -216,7 +216,7 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
             width = values.center.shape[-1]
             raise unlike_settings(
-                "expected only LayerNorm, Linear, ReLU, Identity or a Topmost of its input's width in the readout and "
-                f"before the layer's columns, got {with_article(type(part).__name__)} with an input of width {width}"
+                "expected parts of type LayerNorm, Linear, ReLU, Identity, or Topmost with its input's width, got "
+                f"{with_article(type(part).__name__)} whose input has width {width}"
             )
     return values

@@ -38,5 +38,5 @@ class RuleEvidence(Evidence):
         assert isinstance(machine, GridMachine)
         if self.num_cells != machine.num_cells:
             raise refusal(
-                "expected the certificate's machine to have num_cells cells, got another number of cells", "evidence"
+                "expected the certificate's machine to have `num_cells` cells, got another number of cells", "evidence"
             )

@@ -62,8 +62,8 @@ def _checked_cell(model: Any) -> CategoricalCell:
     """Return the cell of a model with exactly the known parts: a subclass may compute another formula."""
     if type(model) is not GridRecurrence or type(model.cell) is not CategoricalCell:
         raise ValueError(
-            f"model: expected a GridRecurrence with categorical messages, got {type_in_words(model)}; train one with "
-            "messages='categorical'"
+            f"model: expected a GridRecurrence with a CategoricalCell, got {type_in_words(model)} with "
+            f"{type_in_words(getattr(model, 'cell', None))}; train a GridRecurrence with messages='categorical'"
         )
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
         raise unlike_settings("expected only a CategoricalCell and a NumberReadout, got other parts")
