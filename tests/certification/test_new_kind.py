@@ -85,7 +85,7 @@ def test_of_two_readers_one_has_to_be_derived_from_the_other(kind: ModuleType, m
     ambiguous = type("Ambiguous", (Reader,), {**reader.__dict__, "name": "ambiguous"})
     assert type(reader_of(model, ("a", "b"))) is reader
     monkeypatch.setitem(READERS._members, "ambiguous", ambiguous)
-    with pytest.raises(ValueError, match="one reader for a WindowModel, got the readers ambiguous, window; make one"):
+    with pytest.raises(ValueError, match="one reader for a WindowModel, got the readers 'ambiguous', 'window'; make"):
         reader_of(model, ("a", "b"))
     finer = type("Finer", (reader,), {"name": "finer"})
     monkeypatch.setitem(READERS._members, "ambiguous", finer)

@@ -96,7 +96,7 @@ def test_no_answer_leads_if_float32_may_overflow(name: str, model: RecurrentMode
 
 def test_a_subclass_may_compute_something_else_and_has_no_bounds(model: RecurrentModel) -> None:
     model.__class__ = type("Further", (type(model),), {})
-    with pytest.raises(ValueError, match=r"got a Further; certify one of these$"):
+    with pytest.raises(ValueError, match=r"got a Further; certify a model from this list$"):
         steps_of(model)
 
 

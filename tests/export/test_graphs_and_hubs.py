@@ -193,7 +193,7 @@ def test_a_damaged_certificate_is_never_left_out(net: Path, capsys) -> None:
     (net / "certificate.json").write_text('{"level": "proved", "tra', encoding="utf-8")
     for to, out in (("onnx", "net.onnx"), ("hub-folder", "hub"), ("c", "net.h")):
         assert exit_code("export", "net", "--to", to, "--out", out) == 2
-        assert "certificate.json: certificate: expected a certificate, got" in capsys.readouterr().err
+        assert "certificate.json: certificate: expected an unedited certificate, got" in capsys.readouterr().err
         assert not Path(out).exists()
 
 
@@ -242,7 +242,7 @@ def test_projections_are_exported_by_torch_alone(form: str, net: Path, tmp_path:
     toml = path.with_suffix(".toml")
     toml.write_text('weights = "net.safetensors"\ntask = "parity"\n')
     assert exit_code("export", str(toml), "--to", "onnx", "--form", form, "--out", "net.onnx") == 2
-    sentence = "got core with proj_size=3, but the LSTM of ONNX has no projection; choose format torch\n"
+    sentence = "ONNX has no projection, got proj_size=3 in part 'core'; choose format torch\n"
     assert capsys.readouterr().err.endswith(sentence)
     assert exit_code("export", str(toml), "--to", "torch", "--out", "net.pt2") == 0
     assert "logits within" in capsys.readouterr().out

@@ -132,7 +132,7 @@ def test_models_without_codes_are_not_proved_this_way() -> None:
 
 def test_enclosures_are_not_looked_for_where_states_are_quantized() -> None:
     model = with_random_codes(0, 6)
-    with pytest.raises(ValueError, match="variant merge, got a CodebookGPT with a QuantizingLayer"):
+    with pytest.raises(ValueError, match="with a MergeLayer, got a CodebookGPT with a QuantizingLayer"):
         invariant_enclosures(model, extracted(model))
 
 
