@@ -104,7 +104,7 @@ def test_other_sizes_than_the_model_has_are_refused(positions: str) -> None:
     model = drawn_net(positions, 2)
     layers_of(model)
     model.read_in.positions.sizes = model.read_in.positions.sizes._replace(num_heads=1)
-    with pytest.raises(ValueError, match="with the model's sizes"):
+    with pytest.raises(ValueError, match="sizes are the model's"):
         layers_of(model)
 
 
