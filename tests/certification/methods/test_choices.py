@@ -61,7 +61,7 @@ def test_symbols_that_the_machine_has_not_are_left_out() -> None:
 
 def test_so_many_steps_that_memory_would_not_hold_them_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choices, "MAX_NUMBERS", 8 * 3 * 2)  # 8 states, 3 symbols: two pairs
-    with pytest.raises(ValueError, match="at most 48 numbers in the state vectors of all steps"):
+    with pytest.raises(ValueError, match="48 numbers in the state vectors of all steps"):
         proof_of(net())
 
 
