@@ -240,13 +240,13 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: length_curve(NET, PARITY, [10**12]),
-            "lengths: expected at most 10,000,000 symbols with 256 strings, got 1,000,000,000,000; measure shorter or "
-            "fewer strings",
+            "lengths: expected at most 10,000,000 symbols in each of 256 strings, got 1,000,000,000,000; measure "
+            "shorter or fewer strings",
         ),
         (
             lambda: length_curve(NET, PARITY, [10**7], num_strings=10**6),
-            "lengths: expected at most 4,294 symbols with 1,000,000 strings, got 10,000,000; measure shorter or fewer "
-            "strings",
+            "lengths: expected at most 4,294 symbols in each of 1,000,000 strings, got 10,000,000; measure shorter or "
+            "fewer strings",
         ),
         (
             lambda: Semiautomaton(FLIP, None),

@@ -100,7 +100,10 @@ MEASUREMENTS: list[tuple[Callable[[], object], str]] = [
     (lambda: wilson_interval("a", 3), "num_correct: expected a whole number, got 'a'; give one"),
     (lambda: wilson_interval(3, "a"), "num_strings: expected a whole number, got 'a'; give one"),
     (lambda: accuracy_interval([1.5], 10), r"accuracies: expected numbers in \[0, 1\] or NaN, got 1.5; give prob"),
-    (lambda: error_bound(-1, 3), "num_wrong: expected 0 to num_strings, and num_strings at least 0, got -1 of 3; "),
+    (
+        lambda: error_bound(-1, 3),
+        "num_wrong: expected a count from 0 to num_strings, which must be at least 0, got -1 of 3; ",
+    ),
     (lambda: correlation_interval(2.0, 10), "value: expected a correlation from -1 to 1, got 2.0; compute"),
     (lambda: correlation_interval("a", 10), "value: expected a correlation, got 'a'; give one"),
     (lambda: check(None), "certificate: expected a Certificate, got None; give one"),

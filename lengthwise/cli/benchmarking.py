@@ -75,7 +75,7 @@ def bench(
     console, size = Output(is_error=as_json), parse_scale(scale)
     if name is None:
         return _list(as_json)
-    check_alone("name", "lengthwise train")
+    check_alone("name", "use `lengthwise train`")
     benchmark = BENCHMARKS[name]()
     for file in published:
         benchmark = with_published(benchmark, file, size)
@@ -314,15 +314,15 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: BudgetedSweep, c
     # A rate chosen from fewer runs could differ from the rate that the command chooses without a budget.
     if any(outcome.reason == NOT_RUN for outcome in outcomes):
         raise Interrupted(
-            f"{entrant.model}: the learning rate is chosen only when all runs have ended; to continue, give the same "
-            "command again"
+            f"{entrant.model}: the learning rate is not chosen yet, because some runs have not ended; to continue, run "
+            "the same command again"
         )
     best = best_by_loss([outcome.result for outcome in outcomes if outcome.result is not None])
     if best is None:
         reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))
         raise ValueError(
             f"model: no net of {entrant.model} was trained on the task that chooses its learning rate ({reasons}); "
-            "remove these causes, and give the command again"
+            "remove these causes, and run the command again"
         )
     console.print_lines(older_lines(older_files(outcomes, sweep.options.runs)))
     rate = float(best.spec["train"]["optimizer"]["learning_rate"])

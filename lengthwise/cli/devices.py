@@ -40,6 +40,6 @@ def check_alone(argument: str, instead: str) -> None:
 
     if is_started_by_torchrun():
         raise ValueError(
-            f"{argument}: expected {instead}, because all processes of torchrun share one run; start the command "
-            "without torchrun"
+            f"{argument}: not allowed with torchrun, whose processes train one run together; {instead}, or start the "
+            "command without torchrun"
         )

@@ -118,7 +118,7 @@ def reproduce(
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
-        check_alone("name", "lengthwise train")
+        check_alone("name", "use `lengthwise train`")
         with workers_on(sweep.device):
             if sweep.shard is not None:
                 return _run_shard(sweep.shard, experiment, runs, console, options, sweep.pool)

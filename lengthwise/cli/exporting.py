@@ -42,7 +42,7 @@ def export(
 
     # Formats of machines that export does not write are written by `convert`, so the message names this command.
     if to not in EXPORTS and f".{to}" in suffixes():
-        raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use convert")
+        raise ValueError(f"--to: `export` does not write format {to!r}; use `lengthwise convert {run} FILE.{to}`")
     has_weights = EXPORTS[to].has_weights
     if not EXPORTS[to].is_folder:
         from lengthwise.cli.outputs import check_writable

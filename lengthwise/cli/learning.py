@@ -177,8 +177,8 @@ def _learn_from_program(options: SystemOptions, command: str, out: Path, as_json
         raise ValueError(f"{lacking}: expected a value with --system, got none; add {lacking} with a value")
     if "," in options.symbols and " " not in options.symbols:
         raise ValueError(
-            f"--symbols: expected characters, or words with spaces between them, got a comma in {options.symbols!r}; "
-            "separate words by spaces; if the comma is a symbol, separate all characters by spaces"
+            f"--symbols: expected no comma, or spaces between all symbols, got {options.symbols!r}; separate the "
+            "symbols by spaces, even if the comma is one of them"
         )
     from lengthwise.learning.program import Program
     from lengthwise.learning.systems import learn_system

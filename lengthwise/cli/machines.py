@@ -101,13 +101,12 @@ def diff(
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
             raise ValueError(
-                "diff: expected no --alphabet, --accept or --rename with two nets, got such an option; leave out "
-                "--alphabet, --accept and --rename"
+                "diff: --alphabet, --accept and --rename are not allowed with two nets; leave these options out"
             )
         return _diff_nets(Path(first), Path(second), min_level, budget, seed, as_json)
     for option, value in (("--min-level", min_level), ("--budget", budget)):
         if value is not None:
-            raise ValueError(f"{option}: expected two nets, got a machine; leave out {option}, used only for two nets")
+            raise ValueError(f"{option}: expected two nets, got a machine; leave out {option}, or name two nets")
     from lengthwise.automata.labeled import difference
 
     sources = (first, second)
@@ -316,16 +315,16 @@ def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:
         word = waiting.pop(0) if steps else ""
         if steps and word not in OPERATORS:
             raise ValueError(
-                f"terms: expected {words} after {steps[-1][2]}, got {word!r}; write one of them between machines"
+                f"terms: expected {words} after {steps[-1][2]}, got {word!r}; write one of these words between machines"
             )
         is_complement = waiting[:1] == [NOT]
         waiting = waiting[is_complement:]
         if not waiting or waiting[0] in (*OPERATORS, NOT):
             got, way_out = (
-                (repr(waiting[0]), "name a file of this name as ./NAME") if waiting else ("the end", "add a machine")
+                (repr(waiting[0]), "name a file of this name as ./NAME") if waiting else ("none", "add a machine")
             )
             before = NOT if is_complement else word or "combine"
-            raise ValueError(f"terms: expected a machine after {before}, got {got}; {way_out}")
+            raise ValueError(f"terms: expected a machine after {before!r}, got {got}; {way_out}")
         steps.append((word, is_complement, waiting.pop(0)))
     return steps
 
@@ -347,7 +346,7 @@ def _machines(
         new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
         if new and (not one.answers_empty or Path(source).is_dir()):
             raise ValueError(
-                f"alphabet: expected symbols that the net {source} reads, got {new[0]!r}; leave out {new[0]!r}"
+                f"alphabet: expected symbols that the net at {source} reads, got {new[0]!r}; leave out {new[0]!r}"
             )
         machines[index] = one._replace(labeled=one.labeled.with_symbols(symbols))
     return machines

@@ -97,7 +97,7 @@ def evaluate(
         facts = _evaluate_text(stored, draws, out, console)
     elif split != "test":
         raise ValueError(
-            f"split: expected test, because task {stored.task.name} has no text, got {split}; leave out --split"
+            f"split: expected 'test', because task {stored.task.name} has no text, got {split!r}; leave out --split"
         )
     else:
         facts = _evaluate_drawn(stored, name, draws, out, console)
@@ -193,7 +193,7 @@ def _evaluate_labeled(
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(
-            f"labeled: expected a model that reads symbols, got a model of {stored.task.name}; leave out --labeled"
+            f"labeled: expected a model that reads symbols, got a model for {stored.task.name}; leave out --labeled"
         )
     separator = columns.separator or (stored.task.separator if has_columns(file) else "")
     with named_by_file(file):

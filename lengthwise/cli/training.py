@@ -131,7 +131,7 @@ def train(
         if numbers.seeds is None:
             return _train(specs[0], runs, plan, processes, listener, as_json=as_json)
         # Processes of torchrun share one run; each would start all seeds.
-        check_alone("seeds", "--seed")
+        check_alone("seeds", "train one run with --seed")
         with workers_on(processes.device):
             return _train_all(specs, runs, plan, numbers.workers, listener, as_json=as_json)
 
@@ -155,10 +155,9 @@ def parse_seeds(text: str) -> list[int]:
             )
         begin, end = int(first), int(last or first)
         if begin > end or len(seeds) + end - begin >= MAX_SEEDS:
-            raise ValueError(
-                f"seeds: expected 1 to {MAX_SEEDS:,} seeds, and ranges from the lower to the higher seed, got "
-                f"{text[:40]!r}; give fewer seeds, or write 0-4 instead of 4-0"
-            )
+            expected = "ranges from the lower to the higher seed" if begin > end else f"at most {MAX_SEEDS:,} seeds"
+            way_out = f"write {end}-{begin}" if begin > end else "give fewer seeds"
+            raise ValueError(f"seeds: expected {expected}, got {text[:40]!r}; {way_out}")
         seeds += range(begin, end + 1)
     return list(dict.fromkeys(seeds))
 

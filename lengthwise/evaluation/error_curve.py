@@ -78,7 +78,8 @@ def error_curve(
     check_is_task(task)
     if not isinstance(task, VectorTask):
         raise ValueError(
-            f"task: expected numbers as answers, got {task.name}, whose answers are classes; use length_curve"
+            f"task: expected a task whose answers are numbers, got {task.name}, whose answers are classes; "
+            "use length_curve"
         )
     check_reads_vectors(model, task)
     task.check_length(length)

@@ -74,8 +74,8 @@ def _check_counts(count: object, num_strings: object, argument: str, fewest: int
         check_kind(name, value, Integral, "a whole number")
     if not 0 <= count <= num_strings or num_strings < fewest:  # type: ignore[operator]  # checked above
         raise ValueError(
-            f"{argument}: expected 0 to num_strings, and num_strings at least {fewest}, got {count} of {num_strings}; "
-            "count both on the same strings"
+            f"{argument}: expected a count from 0 to num_strings, which must be at least {fewest}, got {count} of "
+            f"{num_strings}; count both on the same strings"
         )
 
 

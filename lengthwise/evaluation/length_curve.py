@@ -86,12 +86,13 @@ def length_curve(
     check_is_task(task)
     if not isinstance(task, SymbolTask):
         raise ValueError(
-            f"task: expected classes as answers, got {task.name}, whose answers are numbers; use error_curve"
+            f"task: expected a task whose answers are classes, got {task.name}, whose answers are numbers; "
+            "use error_curve"
         )
     in_order = ascending(lengths)
     num_strings = whole_number("num_strings", num_strings, 1, MAX_STRINGS)
     if in_order[-1] > (longest := min(MAX_LENGTH, MAX_SYMBOLS // num_strings)):
-        got = f"symbols with {num_strings:,} strings, got {in_order[-1]:,}; measure shorter or fewer strings"
+        got = f"symbols in each of {num_strings:,} strings, got {in_order[-1]:,}; measure shorter or fewer strings"
         raise ValueError(f"lengths: expected at most {longest:,} {got}")
     check_function("set_progress", set_progress)
     seed = whole_seed(seed)

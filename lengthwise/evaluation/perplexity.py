@@ -116,7 +116,7 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
     """
     if len(first) != len(second):
         raise ValueError(
-            f"second: expected {len(first)} chunks, as in first, got {len(second)}; measure both on the same chunks"
+            f"second: expected {len(first)} chunks, as in `first`, got {len(second)}; measure both on the same chunks"
         )
     gaps = [one - other for one, other in zip(first, second, strict=True)]
     low, high = mean_interval(gaps)
@@ -139,8 +139,8 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
     """
     if not 2 <= longest <= num_tokens:
         raise ValueError(
-            f"lengths: expected chunks of at least 2 and at most {num_tokens:,} tokens (the length of the text), got "
-            f"{longest:,}; give lengths in this range, or a longer text"
+            f"lengths: expected lengths from 2 to {num_tokens:,} tokens (the length of the text), got {longest:,}; "
+            "give lengths in this range, or a longer text"
         )
     num_chunks = whole_number("num_chunks", num_chunks, 1, MAX_CHUNKS)
     generator, num_ends = generator_for(seed, "chunks"), num_tokens - longest + 1
@@ -188,8 +188,8 @@ def perplexity_curve(
     in_order = ascending(lengths)
     if in_order[0] < 2:
         raise ValueError(
-            f"lengths: expected chunks of at least 2 tokens (a context and the predicted token), got {in_order[0]}; "
-            "leave out shorter lengths"
+            "lengths: expected lengths of at least 2 tokens (a context and the predicted token), got "
+            f"{in_order[0]}; leave out shorter lengths"
         )
     tokens = task.tokens(split)
     ends = chunk_ends(len(tokens), in_order[-1], num_chunks, seed=seed)

@@ -41,7 +41,7 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     stored = load_stored(folder)
     if isinstance(stored.task, ExamplesTask):
         raise ValueError(
-            f"{folder}: expected a task with an answer to every string, got {stored.task.name}; certify the model "
+            f"{folder}: expected a task with an answer to every string, got {stored.task.name!r}; certify the model "
             "against a machine that has the right answers"
         )
     about = {stored.kind: stored.name}
@@ -108,19 +108,20 @@ def compare_nets(
     (net, symbols, classes), (other, others, other_classes) = (_named_net(path) for path in (first, second))
     if symbols != others:
         raise ValueError(
-            f"{second}: expected a net with the symbols {' '.join(symbols)} in this order, as in {first}, got "
-            f"{' '.join(others)}; compare nets of one alphabet"
+            f"{second}: expected a net with the symbols {' '.join(symbols)} in this order, as in the net {first}, "
+            f"got the symbols {' '.join(others)}; compare nets of one alphabet"
         )
     if len(classes) != len(other_classes) or (set(classes) & set(other_classes) and classes != other_classes):
         raise ValueError(
-            f"{second}: expected a net with the answers {', '.join(classes)} in this order, as in {first}, got "
-            f"{', '.join(other_classes)}; compare nets with the same answers"
+            f"{second}: expected a net with the answers {', '.join(classes)} in this order, as in the net {first}, "
+            f"got the answers {', '.join(other_classes)}; compare nets with the same answers"
         )
     accepting = [acceptor_index(names) for names in (classes, other_classes)]
     if None not in accepting and accepting[0] != accepting[1]:
         raise ValueError(
-            f"{second}: expected the accepting answer at index {accepting[0]}, as in {first} ({', '.join(classes)}), "
-            f"got index {accepting[1]} ({', '.join(other_classes)}); compare nets whose answers are in the same order"
+            f"{second}: expected the accepting answer at index {accepting[0]}, as in the net {first} "
+            f"({', '.join(classes)}), got index {accepting[1]} ({', '.join(other_classes)}); compare nets whose "
+            "answers are in the same order"
         )
     pairs = zip(other_classes, classes, strict=True)
     matched = ", ".join(f"{name} of {second} as {answer}" for name, answer in pairs if name != answer)

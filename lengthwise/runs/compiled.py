@@ -20,7 +20,7 @@ from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.validation import dump_named, path_of, split_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
-_WAY_OUT = "`lengthwise compile` makes it again"
+_WAY_OUT = "run `lengthwise compile` again"
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:
@@ -77,8 +77,8 @@ def load_compiled(folder: str | Path) -> Construction:
         weights = read_file(path / WEIGHTS)
     except FileNotFoundError as error:
         name = Path(error.filename).name
-        problem = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
-        raise ValueError(f"{path}: expected a compiled model, but {problem}; {_WAY_OUT}") from None
+        lacking = name if path.is_dir() else "such folder"
+        raise ValueError(f"{path}: expected the folder of a compiled model, found no {lacking}; {_WAY_OUT}") from None
     content = validated(_Description, description, path=str(path / DESCRIPTION))
     # A flipped bit leaves a readable file with another net, so the digests of the bytes are compared.
     if content.weights != _digest(weights):

@@ -121,14 +121,14 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
     for part, tensors in parts.items():
         if not tensors:
             raise ValueError(
-                f"{path}: expected weights of {part} {getattr(description, part)!r}, found no such weights; set {part} "
-                "to the prefix of its weights"
+                f"{path}: expected weights of {part} {getattr(description, part)!r}, found no such weights; set "
+                f"`{part}` to the prefix of its weights"
             )
     try:
         return _net(parts, description.nonlinearity).eval()
     except (IndexError, RuntimeError, ValueError) as problem:
-        sentence = str(problem) if type(problem) is ValueError else f"{first_line(problem)}; {_WRAP}"
-        raise ValueError(f"{path}: the weights in {description.weights} do not form a net: {sentence}") from None
+        unknown = f"the weights in {description.weights} do not form a net ({first_line(problem)}); {_WRAP}"
+        raise ValueError(f"{path}: {problem if type(problem) is ValueError else unknown}") from None
 
 
 def _fitting(net: SequenceModel, task: SymbolTask, path: Path) -> SequenceModel:
@@ -260,8 +260,8 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
 def _weight(part: str, weights: dict[str, Tensor], name: str) -> Tensor:
     if name not in weights:
         raise ValueError(
-            f"{part}: expected {name} among its weights, got {', '.join(sorted(weights))}; set {part} in the TOML file "
-            f"to the prefix of its weights, or, {_WRAP}"
+            f"{part}: expected {name!r} among its weights, got {', '.join(sorted(weights))}; set `{part}` in the TOML "
+            f"file to the prefix of its weights, or, {_WRAP}"
         )
     return weights[name]
 
@@ -271,8 +271,8 @@ def _matrix(part: str, weights: dict[str, Tensor], name: str = "weight") -> tupl
     shape = _weight(part, weights, name).shape
     if len(shape) != 2:
         raise ValueError(
-            f"{part}: expected a {name} of two dimensions, got shape {[*shape]}; set {part} in the TOML file to the "
-            f"prefix of its weights, or, {_WRAP}"
+            f"{part}: expected a {name} of two dimensions, got shape {[*shape]}; set `{part}` in the TOML file to "
+            f"the prefix of its weights, or, {_WRAP}"
         )
     return shape[0], shape[1]
 

@@ -97,8 +97,8 @@ def _pretrained(folder: Path, path: Path) -> nn.Module:
             )
         except Exception as problem:  # the library raises errors of many kinds for damaged files
             raise ValueError(
-                f"{path}: {KEY}: expected a causal language model of transformers in {folder}, got an error: "
-                f"{first_line(problem)}; write the model by model.save_pretrained(folder)"
+                f"{path}: {KEY}: expected a causal language model of transformers in {folder}, got an error "
+                f"({first_line(problem)}); write the model by model.save_pretrained(folder)"
             ) from None
     model, report = loaded
     # The library draws missing weights at random and leaves out unexpected ones, with a warning only.

@@ -110,7 +110,7 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
         possible = [goal for goal in get_args(GoalLevel) if goal in CLAIMS and reaches(highest, goal)]
         ways = f"choose {' or '.join(['solved', *possible])}, or "
         raise ValueError(
-            f"goal: expected a level that a {model.name} with these settings can reach, at most {highest!r}, got "
+            f"goal: expected a level that {model.name} can reach with these settings, at most {highest!r}, got "
             f"{level!r}; {ways}train another model, such as a block-linear-rnn"
         )
 

@@ -23,7 +23,7 @@ from lengthwise.validation import FrozenRecord, dump_named, path_of, split_named
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LIBRARY = "lengthwise"
-_WAY_OUT = "`lengthwise export` writes it again"
+_WAY_OUT = "run `lengthwise export` again"
 
 
 class HubConfig(FrozenRecord):
@@ -179,8 +179,8 @@ def load_hub(folder: str | Path) -> HubModel:
     certificate = Certificate.read(path / CERTIFICATE)
     if (what := mismatched_part(certificate, model, task)) is not None:
         raise ValueError(
-            f"{path / CERTIFICATE}: expected a certificate about this model, got a certificate that differs in "
-            f"{what}; remove this file, and certify the folder again"
+            f"{path / CERTIFICATE}: expected a certificate about this model, got a difference in {what}; remove "
+            "this file, and certify the folder again"
         )
     return HubModel(model, task, certificate, config)
 
@@ -190,7 +190,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
     try:
         content = read_json(folder / CONFIG, _WAY_OUT)
     except FileNotFoundError:
-        raise ValueError(f"{folder}: expected a folder with {CONFIG}, got none; {_WAY_OUT}") from None
+        raise ValueError(f"{folder}: expected a folder with {CONFIG}, found no {CONFIG}; {_WAY_OUT}") from None
     config = validated(HubConfig, content, path=str(folder / CONFIG))
     if config.library_name != LIBRARY:
         raise ValueError(
@@ -199,9 +199,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
     try:
         weights = load(read_file(folder / WEIGHTS))
     except FileNotFoundError:
-        raise ValueError(
-            f"{folder}: expected {WEIGHTS} in the folder, got none; perhaps an export was interrupted; {_WAY_OUT}"
-        ) from None
+        raise ValueError(f"{folder}: expected a folder with {WEIGHTS}, found no {WEIGHTS}; {_WAY_OUT}") from None
     except (SafetensorError, KeyError) as problem:  # KeyError: a number type that torch lacks
         raise ValueError(
             f"{folder / WEIGHTS}: expected safetensors, got something else ({problem}); {_WAY_OUT}"
@@ -216,7 +214,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
     except (RuntimeError, LookupError) as problem:
         raise ValueError(
             f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got other weights "
-            f"({str(problem).splitlines()[0]}); {_WAY_OUT}"
+            f"({str(problem).splitlines()[-1].strip()}); {_WAY_OUT}"
         ) from None
     # Loading converts numbers to the type of the model, so a wrong type in the file would go unnoticed.
     for name, tensor in _named_weights(model).items():

@@ -115,7 +115,7 @@ def machine_or_expression(source: str) -> Given | Expression:
     """
     if not source:
         raise ValueError(
-            f"machine: expected a file, a folder or a regular expression, got an empty text; write {EXPRESSION} for "
+            f"machine: expected a file, a folder or a regular expression, got an empty text; write {EXPRESSION!r} for "
             "the language that contains only the empty string"
         )
     path = Path(source)
@@ -170,8 +170,8 @@ def _folder_machine(folder: Path) -> Given:
         target = load_compiled(folder).target
         return Given(LabeledMachine(target.machine, tuple(target.classes)), False)
     raise ValueError(
-        f"{folder}: expected {LEARNED} or {CERTIFICATE} in it, got neither; `lengthwise certify {folder}` writes a "
-        "certificate, and `lengthwise learn` writes a machine"
+        f"{folder}: expected a folder with {LEARNED} or {CERTIFICATE}, found neither file; `lengthwise certify "
+        f"{folder}` writes a certificate, and `lengthwise learn` writes a machine"
     )
 
 
@@ -208,8 +208,8 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     if not isinstance(machine, Transducer):
         what = "no machine" if machine is None else "another kind of machine"
         raise ValueError(
-            f"{path}: expected a certificate that contains a machine with states, got {what} at level "
-            f"{certificate.level}; train the model further and certify the model again, or name another run"
+            f"{path}: expected a certificate that contains a machine with states, got a certificate of level "
+            f"{certificate.level} with {what}; train the model further and certify it again, or name another run"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

@@ -104,8 +104,8 @@ def sample_text(
     """
     if not isinstance(task, LanguageTask):
         raise ValueError(
-            f"task: expected a language task, got {task.name}, which has answers and no text to continue; give strings "
-            "to answer instead"
+            f"task: expected a language task, got {task.name}, which has answers and no text to continue; `lengthwise "
+            "predict RUN STRING` prints an answer"
         )
     if not 1 <= num_tokens <= MAX_SAMPLED:
         raise ValueError(f"num_tokens: expected 1 to {MAX_SAMPLED:,}, got {num_tokens:,}; give a number in this range")

@@ -153,7 +153,7 @@ def _lines(path: Path) -> Iterator[str]:
             size += len(line)
             if len(line) > MAX_LINE or size > MAX_SIZE:
                 raise ValueError(
-                    f"{path}: expected lines of at most {MAX_LINE:,} bytes and {MAX_SIZE:,} bytes in all, got more; "
+                    f"{path}: expected at most {MAX_LINE:,} bytes in a line and {MAX_SIZE:,} in all lines, got more; "
                     "run the experiment again"
                 )
             yield line.decode()

@@ -37,8 +37,8 @@ def requested_machine(
         settings = parse_assignments(assignments)
         if foreign := sorted(settings.keys() - {"task"}):
             raise ValueError(
-                f"assignments: expected settings of the task, as task.key=value, got a setting of {foreign[0]}; "
-                f"leave out all settings of {foreign[0]}"
+                f"assignments: expected settings of the task, as task.key=value, got a setting of {foreign[0]!r}; "
+                f"leave out all settings of {foreign[0]!r}"
             )
         return make_task(task, **settings.get("task", {}))
     if assignments:

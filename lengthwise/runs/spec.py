@@ -220,7 +220,7 @@ def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
     task = validated(kind, fields, path="other_tasks")
     if not isinstance(task, SymbolTask):
         raise ValueError(
-            f"other_tasks: expected classes as answers, got {task.name}, whose answers are numbers; leave out this task"
+            f"other_tasks: expected tasks whose answers are classes, got {task.name} with numbers; leave out this task"
         )
     return task
 
@@ -231,8 +231,8 @@ def check(spec: RunSpec) -> None:
     check_lengths(spec.task, spec.recipe)
     if spec.goal is not None and spec.recipe.pace is None:
         raise ValueError(
-            f"train.pace: expected a section that sets when an attempt with goal={spec.goal.level!r} has learned, got "
-            "none; leave train.pace to the preset"
+            f"train.pace: expected a section that sets when training with goal={spec.goal.level!r} ends early, got "
+            "none; leave out train.pace, so that the preset sets it"
         )
     for task in spec.other_tasks:
         own = (spec.task.symbols, spec.task.classes) if isinstance(spec.task, SymbolTask) else None

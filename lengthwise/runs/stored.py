@@ -73,7 +73,7 @@ def _load(path: Path) -> StoredModel:
         if path.suffix == ".safetensors":
             raise ValueError(
                 f"{path}: expected a TOML file that describes these weights, got the weights; write a file with, for "
-                f'example, the lines weights = "{path.name}" and task = "parity", and name that file instead'
+                f'example, the lines `weights = "{path.name}"` and `task = "parity"`, and name that file instead'
             )
         if path.suffix.lower() in suffixes():
             raise ValueError(

@@ -38,8 +38,8 @@ def saved_outcomes(
             raise ValueError
     except ValueError:
         raise ValueError(
-            f"{path}: expected a file with at most {len(problems):,} outcomes of this study, got other content; move "
-            "this file away to begin the study again"
+            f"{path}: expected at most {len(problems):,} outcomes of this study, one for each problem, got other "
+            "content; move this file away to begin the study again"
         ) from None
     for number, problem in enumerate(problems[len(solved) :], len(solved) + 1):
         solved.append(solve(problem))

@@ -272,7 +272,7 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
         assert exit_code(*own, "--budget", "0") == 1
         printed = capsys.readouterr()
         assert "the budget is spent; the same command continues" in printed.out
-        assert "the learning rate is chosen only when all runs have ended" in printed.err
+        assert "the learning rate is not chosen yet, because some runs have not ended" in printed.err
         assert exit_code(*own, "--out", str(table), "--out", str(papers), "--out", str(text)) == 0
         lines = list(csv.DictReader(table.read_text().splitlines()))
         assert [(line["model"], line["Parity"]) for line in lines if line["from"] == "[1]"][-1] == ("PD-SSM", "99.9")

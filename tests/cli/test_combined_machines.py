@@ -71,13 +71,13 @@ def test_combine_prints_what_it_assumes_about_answers(capsys) -> None:
 @pytest.mark.parametrize(
     ("terms", "sentence"),
     [
-        ((), "terms: expected a machine after combine, got the end; add a machine"),
+        ((), "terms: expected a machine after 'combine', got none; add a machine"),
         (
             ("a*", "b*"),
-            "terms: expected one of 'and', 'or', 'minus' after a*, got 'b*'; write one of them between machines",
+            "terms: expected one of 'and', 'or', 'minus' after a*, got 'b*'; write one of these words between machines",
         ),
-        (("a*", "and", "not"), "terms: expected a machine after not, got the end; add a machine"),
-        (("a*", "and", "or"), "terms: expected a machine after and, got 'or'; name a file of this name as ./NAME"),
+        (("a*", "and", "not"), "terms: expected a machine after 'not', got none; add a machine"),
+        (("a*", "and", "or"), "terms: expected a machine after 'and', got 'or'; name a file of this name as ./NAME"),
     ],
 )
 def test_terms_that_do_not_alternate_are_rejected(terms: tuple[str, ...], sentence: str, capsys) -> None:

@@ -101,7 +101,7 @@ def test_answers_of_opposite_meaning_are_never_matched(capsys: pytest.CaptureFix
         save_compiled(construct("rnn", machine_task(LabeledMachine(machine, classes))), name)
     assert exit_code("diff", "first", "opposite") == 2
     assert (
-        "opposite: expected the accepting answer at index 1, as in first (no, yes), got index 0 (acc"
+        "opposite: expected the accepting answer at index 1, as in the net first (no, yes), got index 0 (acc"
         in capsys.readouterr().err
     )
     assert exit_code("diff", "first", "like") == 0
@@ -118,8 +118,11 @@ def test_nets_in_toml_files_are_compared(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("ends", "three"), "three: expected a net with the symbols a b in this order, as in ends, got a b c"),
-        (("ends", "again", "--accept", "in"), "diff: expected no --alphabet, --accept or --rename with two nets"),
+        (
+            ("ends", "three"),
+            "three: expected a net with the symbols a b in this order, as in the net ends, got",
+        ),
+        (("ends", "again", "--accept", "in"), "diff: --alphabet, --accept and --rename are not allowed with two nets"),
         (("ends", "again", "--min-level", "equal"), "proved, got 'equal'; choose one"),
         (("(a|b)*", "[ab]*", "--min-level", "proved"), "--min-level: expected two nets, got a machine"),
     ],

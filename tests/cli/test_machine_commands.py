@@ -166,7 +166,7 @@ def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:
     assert printed(capsys, "diff", "known.dot", ".*b", "--alphabet", "abc")[1].startswith("different\nstring: bb\n")
     assert exit_code("compile", "a*b", "--to", "rnn", "--out", "net") == 0
     code, _, err = printed(capsys, "describe", "net", "--alphabet", "abc")
-    assert (code, "expected symbols that the net net reads, got 'c'; leave out 'c'" in err) == (2, True)
+    assert (code, "expected symbols that the net at net reads, got 'c'; leave out 'c'" in err) == (2, True)
     Path("words.dot").write_text("digraph { __start0 -> s; s [shape=doublecircle]; s -> s [label=go] }")
     assert "symbols: go stop\n" in printed(capsys, "describe", "words.dot", "--alphabet", "go stop")[1]
     assert "symbols: go stop\n" in printed(capsys, "describe", "words.dot", "--alphabet", "stop")[1]

@@ -179,7 +179,7 @@ def test_names_of_the_package_complete() -> None:
 def test_other_files_than_those_that_are_needed_have_their_way_out(tmp_path: Path, capsys) -> None:
     save_compiled(construct("rnn", make_task("parity")), tmp_path / "net")
     weights = next((tmp_path / "net").glob("*.safetensors"))
-    assert "for example, the lines weights = " in error_of(capsys, "predict", str(weights), "ab")
+    assert "for example, the lines `weights = " in error_of(capsys, "predict", str(weights), "ab")
     (tmp_path / "rows.json").write_text("[]")
     learned = ("learn", str(tmp_path / "rows.json"), "--out", str(tmp_path / "out"))
     assert "write one object on each line of a .jsonl" in error_of(capsys, *learned)

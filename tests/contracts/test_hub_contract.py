@@ -111,7 +111,7 @@ def test_weights_are_read_strictly(folder: Path) -> None:
         with pytest.raises(ValueError, match=sentence):
             load_hub(folder)
     (folder / WEIGHTS).unlink()
-    with pytest.raises(ValueError, match=f"expected {WEIGHTS} in the folder, got none"):
+    with pytest.raises(ValueError, match=f"expected a folder with {WEIGHTS}, found no {WEIGHTS}"):
         load_hub(folder)
     (folder / CONFIG).unlink()
     with pytest.raises(ValueError, match=f"expected a folder with {CONFIG}, got none"):
@@ -126,9 +126,7 @@ def test_the_certificate_comes_with_the_model_that_it_is_about(tmp_path: Path) -
     (tmp_path / CERTIFICATE).write_text(certificate.to_text(), encoding="utf-8")
     assert load_hub(str(tmp_path)).certificate == certificate
     save_hub(tmp_path, make_model("gru", compiled.task, d_model=4), compiled.task, ("test", "another"))
-    with pytest.raises(
-        ValueError, match="expected a certificate about this model, got a certificate that differs in weights"
-    ):
+    with pytest.raises(ValueError, match="expected a certificate about this model, got a difference in weights"):
         load_hub(tmp_path)
     (tmp_path / CERTIFICATE).write_text(json.dumps({"level": "proved"}), encoding="utf-8")
     with pytest.raises(ValueError, match="certificate"):

@@ -90,7 +90,7 @@ def test_a_sweep_that_is_stopped_keeps_what_is_done(pool: Pool, tmp_path: Path) 
     def stop_requested() -> bool:
         return any(progress.run_id == specs[1].id and progress.done for progress in told)
 
-    with pytest.raises(Interrupted, match="the same command continues"):
+    with pytest.raises(Interrupted, match="run the same command again"):
         execute_all(
             specs, tmp_path, [PLAN] * 2, told.append, pool=pool.executor, held=pool.held, stop_requested=stop_requested
         )

@@ -62,7 +62,7 @@ def test_the_lower_of_two_limits_counts(limit: str, longest: int, monkeypatch: p
     monkeypatch.setattr(length_curve_module, limit, longest)
     model = make_model("rnn", TASK, d_model=2)
     assert len(length_curve(model, TASK, [5], num_strings=2).points) == 1
-    with pytest.raises(ValueError, match="lengths: expected at most 5 symbols with 2 strings, got 6; measure shorter"):
+    with pytest.raises(ValueError, match="lengths: expected at most 5 symbols in each of 2 strings, got 6; "):
         length_curve(model, TASK, [5, 6], num_strings=2)
 
 
@@ -240,7 +240,7 @@ def test_last_tokens_of_short_texts_are_drawn_once() -> None:
     assert {end for ends in drawn for end in ends} == set(range(1, 17))
     assert any(first == second for first, second in drawn), "16 indices are enough to draw 2 with replacement"
     for longest in (1, 5):
-        with pytest.raises(ValueError, match="expected chunks of at least 2 and at most 4 tokens"):
+        with pytest.raises(ValueError, match="expected lengths from 2 to 4 tokens"):
             chunk_ends(4, longest, 1, seed=0)
 
 

@@ -74,7 +74,9 @@ def test_plans_measure_prompts_as_long_as_the_task_has_them() -> None:
 def test_what_cannot_be_measured_is_one_sentence() -> None:
     assert isinstance(TREES, VectorTask)
     model = make_model("transformer", TREES, d_model=8, num_heads=2)
-    with pytest.raises(ValueError, match="task: expected classes as answers, got decision-tree, whose answers are"):
+    with pytest.raises(
+        ValueError, match="task: expected a task whose answers are classes, got decision-tree, whose answers are"
+    ):
         length_curve(model, TREES, [4])
     with pytest.raises(ValueError, match="length: decision-tree has no strings of length 10"):
         error_curve(model, TREES, 10)

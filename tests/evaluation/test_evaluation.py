@@ -224,7 +224,9 @@ def test_wilson_interval_is_scipys(num_strings: int) -> None:
 
 @pytest.mark.parametrize(("right", "count"), [(0, 0), (5, 4), (-1, 4)])
 def test_an_interval_of_no_share_is_refused(right: int, count: int) -> None:
-    with pytest.raises(ValueError, match=f"num_correct: expected 0 to num_strings, .* got {right} of {count}; count"):
+    with pytest.raises(
+        ValueError, match=f"num_correct: expected a count from 0 to num_strings, .* got {right} of {count}; count"
+    ):
         wilson_interval(right, count)
 
 

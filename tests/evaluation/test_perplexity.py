@@ -157,7 +157,7 @@ def test_pairs_are_closer_than_the_two_alone() -> None:
     assert ratio == pytest.approx((math.exp(0.1),) * 3)
     assert paired_ratio([MAX_NLL, 0.5], [0.5, MAX_NLL]) == pytest.approx((1.0, 0.0, math.inf))
     with pytest.raises(
-        ValueError, match=r"^second: expected 4 chunks, as in first, got 3; measure both on the same chunks"
+        ValueError, match=r"^second: expected 4 chunks, as in `first`, got 3; measure both on the same chunks"
     ):
         paired_ratio(first, first[1:])
 
@@ -173,8 +173,8 @@ def test_the_baseline_is_that_of_frequencies() -> None:
         ([], 1, "^lengths: expected at least one length, got none"),
         (5, 1, r"^lengths: expected a list of lengths, such as \[41, 100\], got 5; put the length in brackets"),
         ([4.5], 1, "^lengths: expected whole numbers, got 4.5; give numbers"),
-        ([1, 5], 1, "^lengths: expected chunks of at least 2 tokens .*, got 1"),
-        ([5, 9_999], 1, "^lengths: expected chunks of at least 2 and at most 2,197 tokens .* got 9,999; give"),
+        ([1, 5], 1, "^lengths: expected lengths of at least 2 tokens .*, got 1"),
+        ([5, 9_999], 1, "^lengths: expected lengths from 2 to 2,197 tokens .* got 9,999; give"),
         ([5], 0, "^num_chunks: expected a whole number from 1 to 1,000,000, got 0"),
     ],
 )

@@ -140,4 +140,4 @@ def test_results_of_two_searches_do_not_mix(commands: dict[str, list[str]]) -> N
 def test_an_export_that_was_cut_off_is_said_to_be_so(commands: dict[str, list[str]], capsys) -> None:
     assert killed_at(2, partial(main, commands["export"]))
     assert exit_code("predict", "out", "ab") == 2
-    assert "out: expected model.safetensors in the folder, got none" in capsys.readouterr().err
+    assert "out: expected a folder with model.safetensors, found no model.safetensors" in capsys.readouterr().err

@@ -235,7 +235,7 @@ def test_the_command_learns_from_a_program(device: str, tmp_path: Path, monkeypa
         (["--system", "cat", "--max-states", "3"], "--symbols: expected a value with --system, got none; add"),
         (
             ["--system", "cat", "--symbols", "CONNECT,DATA", "--max-states", "3"],
-            "--symbols: expected characters, or words with spaces between them, got a comma in 'CONNECT,DATA'; ",
+            "--symbols: expected no comma, or spaces between all symbols, got 'CONNECT,DATA'; ",
         ),
         (["--system", "cat", "--symbols", "ab"], "--max-states: expected a value with --system, got none; add"),
         (

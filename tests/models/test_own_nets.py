@@ -157,7 +157,9 @@ def test_a_net_of_fewer_symbols_is_neither_measured_nor_trained() -> None:
 
 @pytest.mark.unchecked
 def test_an_error_curve_is_of_a_task_that_answers_with_numbers() -> None:
-    with pytest.raises(ValueError, match=r"^task: expected numbers as answers, got parity, whose answers are classes"):
+    with pytest.raises(
+        ValueError, match=r"^task: expected a task whose answers are numbers, got parity, whose answers are classes"
+    ):
         error_curve(make_model("gru", PARITY), PARITY, 5)
 
 

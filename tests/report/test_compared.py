@@ -92,10 +92,10 @@ def test_settings_tell_models_of_one_name_apart() -> None:
         ([{"task": "even-pairs"}], "expected runs of one task, got .* of parity and .* of even-pairs; compare"),
         (
             [{"plan": PLAN.model_copy(update={"dense": (41, 50)})}],
-            r"measured by one plan, got parity-\S+ with dense \(41, 60\) and \S+ with \(41, 50\); `lengthwise resume",
+            r"measured by one plan, got `dense` \(41, 60\) in parity-\S+ and \(41, 50\) in \S+; `lengthwise resume",
         ),
         ([{"model": "rnn"}], "expected each run once, got parity-rnn-seed0-.* twice"),
-        ([{"model": "rnn", "seed": 1}], "expected two or more models, or .* settings of a model, got only rnn"),
+        ([{"model": "rnn", "seed": 1}], "expected runs of two or more models, .* got only runs of rnn"),
         ([{"seed": 1}], "expected a seed that all models have, .*, got seeds 0 of rnn, seeds 1 of gru; train"),
     ],
 )

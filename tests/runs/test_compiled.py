@@ -38,10 +38,10 @@ def test_another_machine_may_replace_one(tmp_path: Path) -> None:
 
 def test_damage_is_found(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"expected a compiled model, but there is no such folder; `lengthwise compile`"
+        ValueError, match=r"expected the folder of a compiled model, found no such folder; run `lengthwise compile`"
     ):
         load_compiled(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"expected a compiled model, but there is no compiled.json in it"):
+    with pytest.raises(ValueError, match=r"expected the folder of a compiled model, found no compiled.json"):
         load_compiled(tmp_path)
     save_compiled(construct("rnn", make_task("parity")), tmp_path)
     weights = tmp_path / "model.safetensors"
@@ -51,7 +51,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"model.safetensors: damaged file .its contents have changed"):
         load_compiled(tmp_path)
     weights.unlink()
-    with pytest.raises(ValueError, match=r"there is no model.safetensors in it"):
+    with pytest.raises(ValueError, match=r"found no model.safetensors"):
         load_compiled(tmp_path)
     description = tmp_path / "compiled.json"
     description.write_text(description.read_text().replace('"start": 0', '"start": 1'))

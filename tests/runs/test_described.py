@@ -147,10 +147,10 @@ def test_mistakes_are_named(more: dict[str, str], sentence: str, tmp_path: Path,
         (
             "memory.bias_ih_l0",
             torch.zeros(17),
-            "do not form a net: core: expected bias_ih_l0 of shape [18], got [17]",
+            "net.toml: core: expected bias_ih_l0 of shape [18], got [17]",
         ),
-        ("memory.gain", torch.zeros(18), "form a net: core: expected only the weights of an nn.GRU, but also got gain"),
-        ("symbols.weight", torch.zeros(2), "form a net: embedding: expected a weight of two dimensions, got shape [2]"),
+        ("memory.gain", torch.zeros(18), "net.toml: core: expected only the weights of an nn.GRU, but also got gain"),
+        ("symbols.weight", torch.zeros(2), "net.toml: embedding: expected a weight of two dimensions, got shape [2]"),
         ("memory.weight_hh_l0", torch.zeros(18, 0), "got memory.weight_hh_l0 of torch.float32 and shape [18, 0]; save"),
     ],
 )
@@ -165,17 +165,17 @@ def test_weights_of_other_kinds_are_named(
 
 def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path, capsys) -> None:
     error = error_of(save(net_of(bidirectional=True), tmp_path), capsys)
-    assert "form a net: core: expected a core that reads forwards, got the weights of a bidirectional core" in error
+    assert "net.toml: core: expected a core that reads forwards, got the weights of a bidirectional core" in error
     net = net_of()
     net.answers = nn.Linear(7, 2)
-    assert "form a net: head: expected a module that takes hidden states" in error_of(save(net, tmp_path), capsys)
+    assert "net.toml: head: expected a module that takes hidden states" in error_of(save(net, tmp_path), capsys)
     net.answers = nn.LayerNorm((2, 3))
-    assert "do not form a net: " in error_of(save(net, tmp_path), capsys)
+    assert "net.toml: head: " in error_of(save(net, tmp_path), capsys)
     path = save(net_of(), tmp_path)
     weights = {name: tensor for name, tensor in net_of().state_dict().items() if not name.startswith("answers")}
     save_file(weights, tmp_path / "net.safetensors")
     assert (
-        "expected weights of head 'answers', found no such weights; set head to the prefix of its weights"
+        "expected weights of head 'answers', found no such weights; set `head` to the prefix of its weights"
         in error_of(path, capsys)
     )
 
@@ -207,7 +207,7 @@ def test_a_missing_weight_is_named(key: str, part: str, name: str, tmp_path: Pat
     weights = load_file(tmp_path / "net.safetensors")
     del weights[key]
     save_file(weights, tmp_path / "net.safetensors")
-    expected = f"{part}: expected {name} among its weights, got " if name else f"expected weights of {part} 'symbols'"
+    expected = f"{part}: expected {name!r} among its weights, got " if name else f"expected weights of {part} 'symbols'"
     assert expected in error_of(path, capsys)
 
 

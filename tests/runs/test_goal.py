@@ -63,9 +63,7 @@ BOTH = with_goal(ONE_STATE, EIGHT_STATES)
 
 
 def test_without_a_pace_nothing_says_when_an_attempt_has_learned() -> None:
-    with pytest.raises(
-        ValueError, match=r"train\.pace: expected a section that sets when an attempt with goal='proved'"
-    ):
+    with pytest.raises(ValueError, match=r"train\.pace: expected a section that sets when training with goal='proved'"):
         make_spec("parity", "block-linear-rnn", {"train": {"pace": None}}, goal="proved")
 
 
@@ -353,7 +351,7 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
             "parity",
             "transformer",
             {},
-            "transformer with these settings can reach, at most 'bounded', got 'proved'; choose solved or extracted",
+            "transformer can reach with these settings, at most 'bounded', got 'proved'; choose solved or extracted",
         ),
         ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose solved or extracted, or train another model"),
         ("edit-distance", "transformer", {}, "goal: expected a task with a reference machine, got edit-distance"),

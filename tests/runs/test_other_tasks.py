@@ -68,7 +68,7 @@ def test_tasks_of_other_symbols_or_classes_are_refused() -> None:
         make_spec("sum", "rnn", {}, other_tasks=[{"modulus": 3}])
     with pytest.raises(ValueError, match=r"other_tasks.p: expected a number less than 1, got 2"):
         spec_with(2.0)
-    with pytest.raises(ValueError, match=r"other_tasks: expected classes as answers, got decision-tree"):
+    with pytest.raises(ValueError, match=r"other_tasks: expected tasks whose answers are classes, got decision-tree"):
         make_spec("decision-tree", "looped-transformer", {}, other_tasks=[{"depth": 2}])
 
 

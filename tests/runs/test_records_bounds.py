@@ -20,9 +20,7 @@ def test_a_compressed_text_of_any_size_takes_bounded_memory(tmp_path: Path) -> N
     imports = "from pathlib import Path\nfrom lengthwise.runs.records import read_diverged, read_records"
     works = [f"{reader}(Path({str(path)!r}))" for reader in ("read_records", "read_diverged")]
     for outcome in run_limited(imports, works, 200):
-        assert outcome.startswith(
-            f"refused: {path}: expected lines of at most 10,000,000 bytes and 500,000,000 bytes in"
-        )
+        assert outcome.startswith(f"refused: {path}: expected at most 10,000,000 bytes in a line and 500,000,000 in")
 
 
 def test_the_size_of_all_lines_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,11 +33,11 @@ def test_the_size_of_all_lines_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(records, "MAX_LINE", 3)
     assert read_diverged(path) == [], "each line has 3 bytes, and all lines have 12"
     monkeypatch.setattr(records, "MAX_LINE", 2)
-    with pytest.raises(ValueError, match="expected lines of at most 2 bytes and 12 bytes in all"):
+    with pytest.raises(ValueError, match="expected at most 2 bytes in a line and 12 in all lines"):
         read_diverged(path)
     monkeypatch.setattr(records, "MAX_LINE", 10_000_000)
     monkeypatch.setattr(records, "MAX_SIZE", 11)
     with pytest.raises(
-        ValueError, match=r"expected lines of at most 10,000,000 bytes and 11 bytes in all, got more; run"
+        ValueError, match=r"expected at most 10,000,000 bytes in a line and 11 in all lines, got more; run"
     ):
         read_diverged(path)

@@ -69,7 +69,7 @@ def test_requested_machines_are_tasks() -> None:
         ((None, None, None), "expected either a regular expression or a task, got neither"),
         (("a*", None, "parity"), "expected either a regular expression or a task, got both"),
         ((None, ("a",), "parity"), "alphabet: expected no alphabet together with a task"),
-        ((None, None, "parity", ["train.steps=3"]), "as task.key=value, got a setting of train; leave out all"),
+        ((None, None, "parity", ["train.steps=3"]), "as task.key=value, got a setting of 'train'; leave out all"),
         (("a*", None, None, ["task.p=1"]), "expected no settings together with an expression, got task.p=1"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
 def test_the_pool_stops_on_request_and_goes_on_later(tmp_path: Path) -> None:
     specs = [small_spec(seed, steps=3000) for seed in range(4)]
     seen: list[Progress] = []
-    with LocalPool(2) as pool, pytest.raises(Interrupted, match="the same command continues"):
+    with LocalPool(2) as pool, pytest.raises(Interrupted, match="run the same command again"):
         execute_all(specs, tmp_path, [PLAN] * len(specs), seen.append, pool=pool, stop_requested=lambda: len(seen) > 3)
     assert not list(tmp_path.glob(".sweep-*"))
     statuses = [RunFolder(tmp_path / spec.id).read_status() for spec in specs]

@@ -117,7 +117,11 @@ def test_a_recurrent_net_writes_what_it_would_after_all_text_so_far() -> None:
 @pytest.mark.parametrize(
     ("task", "fields", "sentence"),
     [
-        ("parity", {}, "task: expected a language task, got parity, which has answers and no text to continue; give"),
+        (
+            "parity",
+            {},
+            "task: expected a language task, got parity, which has answers and no text to continue; `length",
+        ),
         ("text", {"num_tokens": 0}, "num_tokens: expected 1 to 100,000, got 0"),
         ("text", {"temperature": -1.0}, "temperature: expected a number of at least 0, got -1; give 0 for the"),
     ],
@@ -155,7 +159,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     for words, sentence in (
         (["predict", run], "predict: expected either strings to answer or --sample, got neither"),
         (["predict", run, "--sample", "1000000"], "--sample: expected 1 to 100,000"),
-        (["evaluate", run, "--lengths", "999"], "--lengths: expected chunks of at least 2"),
+        (["evaluate", run, "--lengths", "999"], "--lengths: expected lengths from 2 to "),
         (["evaluate", run, "--split", "x"], "--split: expected one of train, valid, test, got 'x'"),
         (["evaluate", run, "--protocol", "structured"], "--protocol: not allowed for a language model"),
         (["compare", run, run], "results: expected runs with accuracies, got text-gru-seed0-"),

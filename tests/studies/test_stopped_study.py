@@ -50,7 +50,7 @@ def test_a_damaged_file_of_outcomes_is_named(tmp_path: Path) -> None:
 
     numbers = TypeAdapter(list[int])
     assert saved_outcomes(tmp_path, "doubles", numbers, [1, 2], solve) == [2, 4]
-    with pytest.raises(ValueError, match=r"expected a file with at most 1 outcomes of this study, got other"):
+    with pytest.raises(ValueError, match=r"expected at most 1 outcomes of this study, one for each problem, got other"):
         saved_outcomes(tmp_path, "doubles", numbers, [1], solve)
     (file,) = tmp_path.iterdir()
     file.write_text("[2, ")

@@ -75,8 +75,8 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     names = _names([next(iter(group.values())) for group in groups.values()])
     if len(groups) < 2:
         raise ValueError(
-            f"results: expected two or more models, or two or more settings of a model, got only {names[0]}; add runs "
-            "of another model or with other settings"
+            "results: expected runs of two or more models, or of one model with different settings, got only runs of "
+            f"{names[0]}; add runs of another model or with other settings"
         )
     seeds = sorted(set.intersection(*(set(group) for group in groups.values())))
     if not seeds:
@@ -124,9 +124,9 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
         ):
             differing = next(name for name, value in one if value != getattr(two, name))
             raise ValueError(
-                f"results: expected runs measured by one plan, got {first.run_id} with {differing} "
-                f"{getattr(one, differing)} and {other.run_id} with {getattr(two, differing)}; `lengthwise resume` "
-                "measures a run again, up to a length that you choose"
+                f"results: expected runs measured by one plan, got `{differing}` {getattr(one, differing)} in "
+                f"{first.run_id} and {getattr(two, differing)} in {other.run_id}; `lengthwise resume` measures a run "
+                "again, up to a length that you choose"
             )
 
 

@@ -57,7 +57,7 @@ class LocalPool(ReportingExecutor):
         except OSError as error:  # the queues need semaphores in shared memory
             raise OSError(
                 f"workers: processes cannot share memory here ({error.strerror or error}); make /dev/shm writable, "
-                "or train run by run with `lengthwise train`"
+                "or train one run at a time with `lengthwise train`"
             ) from None
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
         self._thread.start()

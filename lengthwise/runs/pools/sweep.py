@@ -60,7 +60,7 @@ def execute_all(
     check_locks(root)
     sweep = _Sweep(specs, root.absolute(), plans, listener, pool, held)
     if not sweep.run(stop_requested):
-        raise Interrupted(f"stopped; finished work is kept in {root}, and the same command continues")
+        raise Interrupted(f"stopped; to continue with the finished work in {root}, run the same command again")
     return [sweep.outcome(index) for index in range(len(specs))]
 
 

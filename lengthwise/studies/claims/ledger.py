@@ -121,8 +121,8 @@ class Ledger:
             return Evaluated("not run", published=cell.published)
         if entry.expected is None and not cell.published:
             raise ValueError(
-                "expected: expected the lowest score at which the claim holds, because the paper prints no score "
-                f"for {entry}, got none; add the key `expected` with this score to the claim"
+                f"{entry.experiment}, row {entry.row!r}, column {entry.column!r}: the paper prints no score here; add "
+                "the lowest score at which the claim holds, as the key `expected` of the claim"
             )
         limits = (entry.expected, 1.0) if entry.expected is not None else printed_range(cell.published)
         fit = None

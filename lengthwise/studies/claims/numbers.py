@@ -28,7 +28,7 @@ def number_in(text: str, lookup: TableNumber) -> str:
             cells |= {row[index] for row in rows if tuple(row[: len(line)]) == line}
     if len(cells) != 1:
         raise ValueError(
-            f"{page}: expected one table with a column {column!r} and a line that begins with {line}"
+            f"{page}: expected one cell in a column {column!r} and a line that begins with {line}"
             f"{f' below {heading!r}' if heading else ''}, got {len(cells)} different cells; name another column, "
             "line or heading"
         )

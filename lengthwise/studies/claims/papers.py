@@ -121,14 +121,15 @@ def _expanded(table: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
         return
     columns, rows = _checked(_Lines, {key: value for key, value in table.items() if key not in shared}, where)
     if len({*columns, *shared}) < len(columns) + len(shared):
+        twice = next(key for key in columns if [*columns, *shared].count(key) > 1)
         raise ValueError(
-            f"{where}: columns: expected different keys in `columns` and in the rest of the table, got the same key "
-            f"twice among {', '.join([*columns, *shared])}; remove one of the equal keys"
+            f"{where}: `columns`: expected each key once in `columns` and the rest of the table, got {twice!r} twice; "
+            "remove one of the two"
         )
     for row in rows:
         if len(row) > len(columns):
             raise ValueError(
-                f"{where}: rows: expected at most {len(columns)} values in each row, one for each of `columns`, got "
+                f"{where}: `rows`: expected at most {len(columns)} values in each row, one for each of `columns`, got "
                 f"{row}; add a column or remove a value"
             )
         keys = shared | dict(zip(columns, row, strict=False))
@@ -142,7 +143,7 @@ def _claim(keys: Mapping[str, Any], where: str) -> Claim:
     named = _checked(_Named, {key: value for key, value in keys.items() if key in _Named._fields}, where)
     if named.evidence not in _KINDS:
         known = f"{nearest(named.evidence, _KINDS)} (known: {', '.join(_KINDS)})"
-        raise ValueError(f"{where}: evidence: unknown kind {named.evidence!r}{known}")
+        raise ValueError(f"{where}: `evidence`: unknown kind {named.evidence!r}{known}")
     rest = {key: value for key, value in keys.items() if key not in _Named._fields}
     checked = _checked(_KINDS[named.evidence], rest, where)
     evidence: Evidence = checked.evidence() if isinstance(checked, _StatedKeys) else checked
@@ -159,10 +160,12 @@ def _checked(kind: type[_Keys], keys: Mapping[str, Any], where: str) -> _Keys:
     if problem["type"] == "extra_forbidden":
         raise ValueError(f"{where}: unknown key {name!r}{nearest(name, known)} (known: {', '.join(known)})")
     if problem["type"] == "missing":
-        raise ValueError(f"{where}: {name}: expected a value, got none; give one")
-    expected = problem["msg"].removeprefix("Input should be ")
+        raise ValueError(f"{where}: `{name}`: expected a value, got none; give one")
+    expected = problem["msg"].split(" after validation")[0].removeprefix("Input should be ")
+    expected = expected.removeprefix("Tuple should have ").replace("a valid boolean", "true or false")
+    expected = expected.replace("valid tuple", "list").replace("valid string", "string")
     raise ValueError(
-        f"{where}: {name}: expected {expected}, got {truncate(repr(problem['input']))}; write another value"
+        f"{where}: `{name}`: expected {expected}, got {truncate(repr(problem['input']))}; correct this value"
     )
 
 

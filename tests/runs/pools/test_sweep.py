@@ -45,7 +45,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("impatient")
 def test_a_sweep_is_watched_and_stopped_through_files_and_stops_no_later_one(tmp_path: Path) -> None:
     specs, told = [small_spec(0, steps=100_000), small_spec(1)], list[Progress]()
-    with ThreadPoolExecutor(1) as pool, pytest.raises(Interrupted, match="the same command continues"):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Interrupted, match="run the same command again"):
         execute_all(specs, tmp_path, [PLAN] * 2, told.append, pool=pool, stop_requested=lambda: len(told) > 1)
     assert {progress.phase for progress in told} == {"training"}
     assert 0 < told[0].done < told[-1].done
