@@ -138,7 +138,10 @@ class BlockLinearLayer(nn.Module):
         check_tensors(features=features)
         if not features.ndim or features.shape[-1] != self.num_features:
             got = list(features.shape)
-            raise ValueError(f"features: expected shape [..., {self.num_features}], got {got}; give as many numbers")
+            raise ValueError(
+                f"features: expected shape [..., {self.num_features}], got {got}; give vectors of {self.num_features} "
+                "numbers"
+            )
         if self.columns == "reflected":
             return reflections(
                 self.transition_map(features).unflatten(-1, (self.blocks[0], -1)), float(self.temperature)

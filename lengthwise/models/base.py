@@ -358,8 +358,8 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
         inspect.signature(model).bind(config, **sizes, generator=None)
     except TypeError as error:
         raise ValueError(
-            f"{model.__name__}.__init__: expected the parameter config and, by name, {', '.join(sizes)} and generator, "
-            f"got an error ({error}); declare all these parameters"
+            f"{model.__name__}.__init__: expected the parameter config, then {', '.join(sizes)} and generator as "
+            f"keywords, got an error ({error}); declare all these parameters"
         ) from None
 
 

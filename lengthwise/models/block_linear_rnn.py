@@ -100,8 +100,8 @@ class BlockLinearRNNConfig(ModelConfig):
             )
         if not self.hidden and (self.columns not in (*HARDENED, "unit") or self.num_layers > 1):
             raise ValueError(
-                f"hidden: expected at least 1 unit, got 0 with {self.num_layers} layers of columns {self.columns!r}; "
-                "set hidden, or choose a single layer of columns 'stochastic', 'reflected' or 'unit'"
+                f"hidden: expected at least 1 unit with columns {self.columns!r} and num_layers={self.num_layers}, "
+                "got 0; set hidden, or choose a single layer of columns 'stochastic', 'reflected' or 'unit'"
             )
         if not self.hidden and self.columns == "unit" and self.input_map != "linear":
             raise ValueError(

@@ -245,6 +245,6 @@ def _check_read_in_of_vectors(config: CausalTransformerConfig) -> None:
     for name, default in (("read_in", "normed"), ("readout", "linear")):
         if getattr(config, name) != default:
             raise ValueError(
-                f"{name}: expected {default!r} for vectors, which have no embedding, got {getattr(config, name)!r}; "
-                f"leave {name} out"
+                f"{name}: expected {default!r} in a model for vectors, which has no embedding, got "
+                f"{getattr(config, name)!r}; leave {name} out"
             )

@@ -42,7 +42,7 @@ def check_state(model: nn.Module, state: Tensor, first: Tensor) -> None:
 
     While matrix products have lower precision, they may change a state's dtype, so the dtype is not checked.
     """
-    way_out = f"begin with initial_state({len(first)})"
+    way_out = f"begin with model.initial_state({len(first)})"
     check_shape("state", state, first.shape, way_out)
     if state.dtype == first.dtype or lowers_precision():
         return

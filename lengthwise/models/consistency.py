@@ -160,8 +160,8 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
             logits = model.last(ends)
     except (ValueError, IndexError) as problem:
         raise ValueError(
-            f"model: expected a model that reads the {num_symbols} symbols of the task, got an error ({problem}); make "
-            "the model for this task"
+            f"model: expected a model that reads the {num_symbols} symbols of the task, got an error "
+            f"({str(problem).rsplit('; ', 1)[0]}); make the model for this task"
         ) from None
     except Exception as problem:
         raise _error_in(model, "last", problem) from problem
@@ -187,7 +187,7 @@ def check_reads_vectors(model: SequenceModel, task: Vectors) -> None:
     except (ValueError, IndexError, RuntimeError) as problem:  # torch raises a RuntimeError for another dimension
         raise ValueError(
             f"model: expected a model that reads the vectors of the task, with {task.input_dim} numbers each, got an "
-            f"error ({first_line(problem)}); make the model for this task"
+            f"error ({first_line(problem).rsplit('; ', 1)[0]}); make the model for this task"
         ) from None
 
 
@@ -236,8 +236,8 @@ def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step:
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if states.shape != expected.shape or not torch.allclose(states, expected, rtol=0, atol=limit, equal_nan=True):
         raise ValueError(
-            f"{type(model).__name__}.states: expected the state that step returns after each symbol, got different "
-            "states; yield these, or delete the method states"
+            f"{type(model).__name__}.states: expected the states that step returns, one for each symbol, got different "
+            "states; yield the states of step, or delete the method states"
         )
 
 

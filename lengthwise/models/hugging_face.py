@@ -87,14 +87,14 @@ def _backbone_of(model: nn.Module) -> nn.Module:
     check_bare("model", model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(
-            "model: expected a model from the package transformers, which has a config, got "
+            "model: expected a model with a config, from the package transformers, got "
             f"{type_in_words(model)}; for a net of torch's own modules, call `wrap` or `wrap_module`"
         )
     backbone: nn.Module = getattr(model, "base_model", model)
     for part in (model, backbone):
         if not hasattr(part.config, "vocab_size"):
             raise ValueError(
-                "model: expected a model that reads tokens, whose config has vocab_size, got a "
+                "model: expected a model that reads tokens, with vocab_size in its config, got a "
                 f"{type(part).__name__}; if the model also reads other inputs, give the part that reads text"
             )
     return backbone
@@ -204,8 +204,8 @@ def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1
                 f"got {min(map(str, dtypes))}; make both float32, by model.float() and head.float()"
             ) from None
         raise ValueError(
-            f"head: expected a module that takes hidden states [B, {width}] of {hidden.dtype}, got an error: "
-            f"{first_line(problem)}; for Y classes, use for example nn.Linear({width}, Y)"
+            f"head: expected a module that takes hidden states [B, {width}] of {hidden.dtype}, got an error "
+            f"({first_line(problem)}); for Y classes, use for example nn.Linear({width}, Y)"
         ) from None
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 3 or not logits.is_floating_point():
         got = f"shape {list(logits.shape)} for B=3" if isinstance(logits, Tensor) else type(logits).__name__
@@ -363,9 +363,10 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     limit = TOLERANCE * float(at_once.nan_to_num(0.0, 0.0, 0.0).abs().max())
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=limit, equal_nan=True):
         raise ValueError(
-            f"model: expected a {model.config.model_type} that computes equal logits token by token (from its cache) "
-            f"and at once, got logits that differ by up to {float((by_step - at_once).abs().max()):.2g}; write a "
-            "module that returns logits, and call wrap_module on it"
+            f"model: expected a {model.config.model_type} whose logits are equal if it reads a string at once or "
+            "token by token (with its cache), got logits that differ by up to "
+            f"{float((by_step - at_once).abs().max()):.2g}; write a module that returns logits, and call wrap_module "
+            "on it"
         )
 
 

@@ -108,8 +108,8 @@ class LinearRNNGenerator(HasHiddenMatrices, SymbolModel, RecurrentModel):
         num_symbols, num_classes = self.input_weight.shape[1], self.readout.out_features
         if num_symbols != num_classes + 1:
             raise ValueError(
-                f"vocab_size: expected {num_classes + 1}, a symbol for each class and START, got {num_symbols}; make "
-                "the model for an alphabet whose last symbol is START"
+                f"vocab_size: expected {num_classes + 1}, a symbol for each class and one for START, got "
+                f"{num_symbols}; make the model for an alphabet whose last symbol is START"
             )
         if count < 0:
             raise ValueError(f"count: expected at least 0 symbols, got {count}; give the number of symbols to generate")

@@ -20,6 +20,7 @@ from lengthwise.files import UnreadableFile, read_file, strict_json_loads, write
 from lengthwise.models.base import Ids, Logits, ModelConfig, SequenceModel
 from lengthwise.models.capabilities import AcceptsPads
 from lengthwise.models.checks import checks_batch_size
+from lengthwise.validation import truncate
 
 
 class MachineModel(SequenceModel):
@@ -46,8 +47,8 @@ class MachineModel(SequenceModel):
         answers = machine.outputs[machine.outputs != IGNORE]
         if len(answers) and not 0 <= answers.min() <= answers.max() < len(classes):
             raise ValueError(
-                f"classes: expected a name for each answer {answers.min()}..{answers.max()} of the machine, got "
-                f"{len(classes)} names; give the classes of the task"
+                f"classes: expected names for the machine's answers {answers.min()}..{answers.max()}, got "
+                f"{truncate(repr(tuple(classes)))}; give the classes of the task"
             )
         self.machine = machine
         self.classes = tuple(classes)
@@ -196,7 +197,8 @@ def load_machine_model(path: Path) -> MachineModel:
         raise
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(
-            f"{path}: expected a file of a machine model, got an error ({error}); save the model again"
+            f"{path}: expected a file of a machine model, got an error ({str(error).rsplit('; ', 1)[0]}); save the "
+            "model again"
         ) from None
 
 

@@ -334,8 +334,8 @@ def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:
         result = part(values)
     except Exception as problem:  # the part may be any user's code
         raise ValueError(
-            f"{name}: expected a module that takes {what} of shape {list(values.shape)}, got an error: "
-            f"{first_line(problem)}; adapt the module to this input"
+            f"{name}: expected a module that takes {what} of shape {list(values.shape)}, got an error "
+            f"({first_line(problem)}); adapt the module to this input"
         ) from None
     if not isinstance(result, Tensor):
         got = type(result).__name__

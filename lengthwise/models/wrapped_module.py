@@ -187,8 +187,8 @@ class WrappedModule(HoldsParts, SequenceModel):
             raise
         except Exception as problem:  # the module may be any user's code
             raise ValueError(
-                f"module: expected a net that takes token ids [B, T], got an error for shape {list(ids.shape)}: "
-                f"{first_line(problem)}; if the net reads only shorter strings, give max_length"
+                f"module: expected a net that takes token ids [B, T], got an error for shape {list(ids.shape)} "
+                f"({first_line(problem)}); if the net reads only shorter strings, give max_length"
             ) from problem
         size = self.config.num_classes
         is_tensor = isinstance(logits, Tensor) and logits.is_floating_point() and logits.ndim == 3

@@ -19,7 +19,9 @@ def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
     check_tensors(logits=logits)
     if not logits.ndim or not logits.shape[-1]:
         got = list(logits.shape)
-        raise ValueError(f"logits: expected shape [..., Y] with Y of at least 1, got {got}; give one for each answer")
+        raise ValueError(
+            f"logits: expected shape [..., Y] with Y of at least 1, got {got}; give one logit for each answer"
+        )
     # argmax alone would return some class even for NaN, so an overflow would count as an answer.
     return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
 

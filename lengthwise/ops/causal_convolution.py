@@ -51,13 +51,13 @@ def _check(inputs: Tensor, kernels: Tensor) -> None:
     check_tensors(inputs=inputs, kernels=kernels)
     if inputs.ndim != 3 or not inputs.shape[1]:
         raise ValueError(
-            f"inputs: expected shape [B, T, D] with T of at least 1, got {list(inputs.shape)}; give the numbers of "
+            f"inputs: expected shape [B, T, D] with T of at least 1, got {list(inputs.shape)}; give one number for "
             "each string, step and channel"
         )
     length = inputs.shape[1]
     if kernels.shape != (inputs.shape[2], length):
         raise ValueError(
-            f"kernels: expected {[inputs.shape[2], length]} for inputs {list(inputs.shape)}, got "
+            f"kernels: expected shape {[inputs.shape[2], length]} for inputs {list(inputs.shape)}, got "
             f"{list(kernels.shape)}; give one number for each channel and step"
         )
     if not (inputs.is_floating_point() and kernels.is_floating_point()):

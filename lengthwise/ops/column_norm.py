@@ -166,7 +166,7 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     check_real("logits", logits)
     if logits.ndim < 2 or not logits.shape[-2]:
         got = list(logits.shape)
-        raise ValueError(f"logits: expected columns [..., S, M] with S of at least 1, got shape {got}; give matrices")
+        raise ValueError(f"logits: expected shape [..., S, M] with S of at least 1, got {got}; give matrices")
     # Division by 0 would give infinite or undefined logits.
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
@@ -225,7 +225,7 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
     check_real("numbers", numbers)
     if not numbers.ndim or numbers.shape[-1] < 2:
         got = list(numbers.shape)
-        raise ValueError(f"numbers: expected at least 2 numbers for each matrix, got shape {got}; give k, then b")
+        raise ValueError(f"numbers: expected shape [..., K] with K of at least 2, got {got}; give a vector k, then b")
     direction, gate = numbers[..., :-1], numbers[..., -1]
     factor = 2 * torch.sigmoid(gate / temperature) if temperature else 2.0 * (gate > 0)
     unit = torch.nn.functional.normalize(direction, dim=-1)

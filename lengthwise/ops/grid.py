@@ -118,7 +118,9 @@ def last_row(
     if not torch.compiler.is_exporting() and heights.device.type in SYNCHRONOUS_DEVICES and heights.numel():
         low, high = (int(end) for end in heights.aminmax())
         if not 0 <= low <= high <= height:
-            raise ValueError(f"heights: expected rows 0..{height}, got {low}..{high}; count rows from 1")
+            raise ValueError(
+                f"heights: expected 0 (the border) or rows 1..{height}, got {low}..{high}; count rows from 1"
+            )
     row, strings = heights.clamp(min=1) - 1, torch.arange(count, device=heights.device)
     # Only the messages of one row are kept, so memory grows with the sides of the grid, not with its area.
     parts = antidiagonals(cell, top, left, first, second)

@@ -123,7 +123,9 @@ class Intervals:
         check_tensors(weight=weight)
         if weight.ndim != 2 or weight.shape[1] != self.low.shape[-1]:
             got = list(weight.shape)
-            raise ValueError(f"weight: expected shape [_, {self.low.shape[-1]}], got {got}; give one column per number")
+            raise ValueError(
+                f"weight: expected shape [_, {self.low.shape[-1]}], got {got}; give one column for each interval"
+            )
         return self.total((self, weight), *([] if bias is None else [(Intervals.around(bias), None)]))
 
     @staticmethod
@@ -235,7 +237,7 @@ def _check_parts(parts: "Sequence[Intervals]") -> None:
     """Raise a ValueError unless there is at least one tensor of intervals, and nothing else."""
     if not parts or not all(isinstance(part, Intervals) for part in parts):
         got = truncate(repr(parts))
-        raise ValueError(f"parts: expected tensors of intervals, at least one, got {got}; put them into a list")
+        raise ValueError(f"parts: expected a list of one or more Intervals, got {got}; put Intervals into a list")
 
 
 MAX_DIGITS = 12

@@ -95,7 +95,10 @@ def _check(gain: Tensor, bias: Tensor, states: Tensor, windows: Tensor | None) -
     check_axes("states", states, "C, M, D" if windows is None else "R, D")
     if gain.shape != states.shape[-1:]:
         got = list(gain.shape)
-        raise ValueError(f"weights: expected {states.shape[-1]} gains, as in states, got shape {got}; give the layer's")
+        raise ValueError(
+            f"weights: expected gains of shape {list(states.shape[-1:])}, like one state, got {got}; give the first of "
+            "the weights this shape"
+        )
     if windows is not None:
         check_axes("windows", windows, "C, M")
         check_whole("windows", windows)

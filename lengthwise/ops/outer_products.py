@@ -133,7 +133,7 @@ def outer_products(decays: Decays, keys: Shared, values: Values, queries: Shared
         return outer_products_by_definition(decays, keys, values, queries, initial)
     if keys.shape[2] not in (1, decays.shape[2]):
         raise ValueError(
-            f"keys: expected 1 head or {decays.shape[2]} (H as in decays), got {keys.shape[2]}; give keys and queries "
+            f"keys: expected 1 head, or {decays.shape[2]} as in decays, got {keys.shape[2]}; give keys and queries "
             "for each head, or for one head that all heads share"
         )
     return through_parts(_outer_products, (decays, keys, values, queries, initial), values[0].numel())

@@ -82,8 +82,8 @@ def _check(operator: Operator, elements: Elements) -> None:
     lengths = {element.shape[1] if element.ndim > 1 else 0 for element in elements}
     if len(lengths) != 1 or 0 in lengths:
         raise ValueError(
-            "elements: expected tensors of one size, at least 1, in dimension 1 (time), got sizes "
-            f"{sorted(lengths)}; give each tensor all steps"
+            "elements: expected tensors with an equal size of at least 1 in dimension 1 (time), got sizes "
+            f"{sorted(lengths)}; give each tensor the same number of steps"
         )
 
 

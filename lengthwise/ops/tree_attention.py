@@ -88,14 +88,14 @@ def _check_window(query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor
         return
     if not len(keys) or len(keys) != len(values):
         raise ValueError(
-            f"values: expected as many tensors as keys, and at least 1, got {len(values)} for {len(keys)} keys; give "
+            f"values: expected at least 1 tensor, and as many as keys, got {len(values)} for {len(keys)} keys; give "
             "one key and one value for each state of a window"
         )
     if query.ndim < 2 or any(part.shape != query.shape for part in (*keys, *values)):
         got = ", ".join(str(list(part.shape)) for part in (*keys, *values))
         raise ValueError(
-            f"query: expected shape [*N, H, E], like every key and value, got {list(query.shape)} and {got}; give "
-            "tensors of one shape"
+            f"query: expected the shape [*N, H, E] of every key and value, got {list(query.shape)} with keys and "
+            f"values {got}; give tensors of one shape"
         )
     if bias.ndim != 2 or len(bias) != query.shape[-2] or bias.shape[1] < len(keys):
         raise ValueError(

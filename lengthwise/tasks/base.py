@@ -64,8 +64,11 @@ def _checks_draw(sample: Sample) -> Sample:
         check_sizes(batch_size=batch_size)
         self.check_length(length)
         if int(batch_size) * int(length) > MAX_SYMBOLS:
-            got = f"{batch_size:,} strings of length {length:,}; draw shorter or fewer strings"
-            raise ValueError(f"batch_size: expected at most {MAX_SYMBOLS:,} symbols in a batch, got {got}")
+            raise ValueError(
+                f"batch_size: expected at most {MAX_SYMBOLS:,} symbols in a batch, got "
+                f"{int(batch_size) * int(length):,} ({batch_size:,} strings of length {length:,}); draw shorter or "
+                "fewer strings"
+            )
         # Without a generator, torch would draw from its global one, and no seed would give the same batch again.
         check_kind("generator", generator, torch.Generator, "a torch.Generator")
         return sample(self, int(batch_size), length, generator)
@@ -238,8 +241,7 @@ class SymbolTask(Task):
         """
         if not isinstance(text, Sequence):
             raise ValueError(
-                f"text: {self.name} expected a text or a list of symbols, got {truncate(repr(text))}; give 'ab' or "
-                "['a', 'b']"
+                f"text: expected a text or a list of symbols, got {truncate(repr(text))}; give 'ab' or ['a', 'b']"
             )
         known = truncate(" ".join(self.symbols))
         # Positions are kept, because the error message needs them after spaces are dropped.
@@ -248,7 +250,7 @@ class SymbolTask(Task):
             read = {position: symbol for position, symbol in read.items() if symbol != " "}
         if not read:
             raise ValueError(
-                f"text: {self.name} expected at least one of the symbols {known}, got {text!r}; give at least one"
+                f"text: expected at least one symbol of {self.name}, got {text!r}; give at least one of {known}"
             )
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}
         for position, symbol in read.items():
@@ -269,8 +271,8 @@ class SymbolTask(Task):
         if not is_line or (len(ids) and not -1 <= int(ids.min()) <= int(ids.max()) < len(self.symbols)):
             got = truncate(repr(ids.tolist() if isinstance(ids, Tensor) else ids))
             raise ValueError(
-                f"ids: {self.name} expected a tensor [T] of ids from 0 to {len(self.symbols) - 1}, or {PAD} for a pad, "
-                f"got {got}; make ids with task.encode"
+                f"ids: expected a tensor [T] of ids of {self.name} from 0 to {len(self.symbols) - 1}, or {PAD} for a "
+                f"pad, got {got}; make ids with task.encode"
             )
         return self.separator.join(self.symbols[index] for index in ids.tolist() if index != PAD)
 

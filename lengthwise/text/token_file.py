@@ -149,8 +149,8 @@ def _mapped(file: Path, header: Header) -> Tokens:
     size = file.stat().st_size if file.exists() else 0
     if size != header.count * dtype.itemsize:
         raise ValueError(
-            f"{file}: expected {header.count:,} tokens of {dtype.itemsize} bytes, got a file of {size:,} bytes; "
-            f"{WAY_OUT}"
+            f"{file}: expected {header.count * dtype.itemsize:,} bytes ({header.count:,} tokens of {dtype.itemsize} "
+            f"bytes), got {size:,}; {WAY_OUT}"
         )
     tokens: Tokens = np.memmap(file, dtype=dtype, mode="r")
     if _hash(tokens) != header.content:

@@ -86,13 +86,10 @@ class Tokenizer(NamedTuple):
         known = set(names)
         if len(known) < len(names) or not set(BYTE_NAMES) <= known or END in known:
             raise ValueError(
-                "expected a name for each of the 256 bytes, no name twice, and no token named like the end token, got "
-                "other names"
+                f"expected distinct token names, with all 256 byte names and without {END!r}, got other names"
             )
         if any(a not in known or b not in known or a + b not in known for a, b in merges):
-            raise ValueError(
-                "expected merges of two tokens into a token, all three in the vocabulary, got other merges"
-            )
+            raise ValueError("expected merges whose two tokens and result are in the vocabulary, got other merges")
         return cls(names, merges)
 
     def encode(self, texts: Iterable[str]) -> Tokens:

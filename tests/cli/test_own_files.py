@@ -275,7 +275,7 @@ def begin_with(model: str) -> None:
             "DrawsElsewhere: expected the same weights each time the model is made from one seed, .*`generator`",
         ),
         (HasNoEnd, "HasNoEnd: expected the methods last_state, got a class without them; define them in the class"),
-        (TakesLess, "TakesLess.__init__: expected the parameter config and, by name, vocab_size, num_classes and"),
+        (TakesLess, "TakesLess.__init__: expected the parameter config, then vocab_size, num_classes and"),
     ],
 )
 def test_a_model_that_is_no_one_function_is_refused(kind: type[Own], sentence: str) -> None:

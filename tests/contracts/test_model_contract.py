@@ -300,7 +300,7 @@ def test_steps_reject_states_of_other_strings(name: str) -> None:
     state = model.initial_state(2)
     for wrong in (state[:1], state[:, 1:], state[0]):
         with pytest.raises(
-            ValueError, match=r"state: expected shape \[2, \d+\], got .*; begin with initial_state\(2\)"
+            ValueError, match=r"state: expected shape \[2, \d+\], got .*; begin with model.initial_state\(2\)"
         ):
             model.step(torch.tensor([0, 1]), wrong)
     with pytest.raises(ValueError, match=r"state: expected the model's dtype torch.float32, got torch.float16; begin"):

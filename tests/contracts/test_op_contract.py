@@ -256,7 +256,7 @@ def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
         (
             "scan",
             {"elements": (ones(T),)},
-            "elements: expected tensors of one size, at least 1, in dimension 1 (time), ",
+            "elements: expected tensors with an equal size of at least 1 in dimension 1",
         ),
         ("sparse_recurrence", {"mixtures": ones(K)}, "mixtures: expected shape [R, K], got [5]; reshape it to 2 axes"),
         ("sparse_recurrence", {"rows": ones(B, T)}, "rows: expected whole numbers (torch.int64), got torch.float32; "),
@@ -323,7 +323,7 @@ def test_numbers_out_of_range_are_errors() -> None:
             {name: torch.ones(0) for name in ("numbers", "targets")} | {"sharpness": 1.0},
             "numbers: expected",
         ),
-        (outer_products, OPS[outer_products] | shared(3), "keys: expected 1 head or 2 (H as in decays), got 3"),
+        (outer_products, OPS[outer_products] | shared(3), "keys: expected 1 head, or 2 as in decays, got 3"),
         (powers_times, OPS[powers_times] | {"count": 0}, "count: expected a whole number of at least 1, got 0"),
         (position_sinusoids, {"length": -4, "width": 4}, "length: expected at least 0, got -4"),
         (distance_sinusoids, {"length": 4, "width": 0}, "width: expected a whole number of at least 1, got 0"),

@@ -169,7 +169,7 @@ def test_encode_and_decode_are_inverse(task: SymbolTask) -> None:
 
 @every_member(SymbolTask)
 def test_encode_says_what_is_wrong_and_where(task: SymbolTask) -> None:
-    with pytest.raises(ValueError, match=f"text: {task.name} expected at least one of the symbols"):
+    with pytest.raises(ValueError, match=f"text: expected at least one symbol of {task.name}, got"):
         task.encode("")
     foreign = next(symbol for symbol in "?#~\N{SNOWMAN}" if symbol not in task.symbols)
     with pytest.raises(ValueError, match=rf"text: '\{foreign}' at position 3 is not a symbol of {task.name}"):

@@ -184,7 +184,7 @@ def test_a_size_that_is_not_a_positive_whole_number_is_named(
         (lambda: t5_buckets([1]), "distance: expected a tensor, got a list"),
         (
             lambda: BlockLinearLayer(**{**BLOCKS, "hidden": 0}).transitions(torch.ones(1, 3)),
-            r"features: expected shape \[..., 12\], got \[1, 3\]; give as many numbers",
+            r"features: expected shape \[..., 12\], got \[1, 3\]; give vectors of 12 numbers",
         ),
         (lambda: hard_columns(torch.ones(2, 2), dim=5), "dim: expected -2 for columns or -1 for rows .*, got 5"),
         (lambda: Registry("task", "lengthwise.tasks").register("mine")(3), "task 'mine': expected a class or a func"),

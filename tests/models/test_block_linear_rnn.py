@@ -211,7 +211,7 @@ def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
     torch.testing.assert_close(model._tables_of(model.embedding.weight).transitions, logits.softmax(-2))
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"embedding", "layers", "readout"}
     for config in ({"columns": "clamped"}, {"num_layers": 2}):
-        with pytest.raises(ValueError, match="hidden: expected at least 1 unit, got 0 with"):
+        with pytest.raises(ValueError, match="hidden: expected at least 1 unit with columns "):
             make(hidden=0, **config)
     with pytest.raises(ValueError, match="input_map: expected 'linear' with columns 'unit' and hidden=0, which"):
         make(hidden=0, columns="unit")

@@ -220,12 +220,12 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: WithoutTheCache(made("mamba").config),
             {"head": nn.Linear(16, 2)},
-            "expected a mamba that computes equal logits .* and at once, got logits that differ by up to",
+            "expected a mamba whose logits are equal .*, got logits that differ by up to",
         ),
         (
             lambda: nn.LSTM(2, 2),
             {"head": nn.Linear(16, 2)},
-            "model: expected a model from the package transformers, which has a config, got an LSTM; for a net of",
+            "model: expected a model with a config, from the package transformers, got an LSTM; for a net of",
         ),
     ],
 )

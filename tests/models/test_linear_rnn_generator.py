@@ -77,7 +77,7 @@ def test_ties_go_to_the_lowest_index_or_are_an_error() -> None:
 
 def test_generating_wants_an_alphabet_with_start() -> None:
     model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=2), vocab_size=3, num_classes=3)
-    with pytest.raises(ValueError, match="vocab_size: expected 4, a symbol for each class and START, got 3"):
+    with pytest.raises(ValueError, match="vocab_size: expected 4, a symbol for each class and one for START, got 3"):
         model.generate(2)
     model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=2), vocab_size=4, num_classes=3)
     with pytest.raises(ValueError, match="count: expected at least 0 symbols, got -1"):

@@ -271,7 +271,7 @@ def test_bad_inputs_and_sizes_are_one_sentence() -> None:
         LoopedTransformer(LoopedTransformerConfig(), num_classes=2)
     with pytest.raises(ValueError, match="num_heads: expected a divisor of d_model=64, got 5"):
         TransformerConfig(num_heads=5)
-    with pytest.raises(ValueError, match="readout: expected 'linear' for vectors, which have no embedding, got 'tied'"):
+    with pytest.raises(ValueError, match="readout: expected 'linear' in a model for vectors, which has no"):
         LoopedTransformer(LoopedTransformerConfig(readout="tied"), input_dim=2, num_classes=2)
 
 

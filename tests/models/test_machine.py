@@ -94,7 +94,7 @@ def test_bad_inputs_are_refused_in_one_sentence(machine: TreeMachine | Transduce
                 read(torch.tensor([[0, foreign]]))
     with pytest.raises(ValueError, match="expected at least 1 symbol, got 0"):
         model.last(inputs[:, :0])
-    with pytest.raises(ValueError, match=r"classes: expected a name for each answer 0\.\.1 of the machine"):
+    with pytest.raises(ValueError, match=r"classes: expected names for the machine's answers 0\.\.1, got"):
         as_model(machine, NAMES[:1])
 
 

@@ -125,7 +125,11 @@ def test_a_module_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
         (right, {"num_classes": 3}, r"expected logits of shape \[3, 6, 3\].* got torch.float32 \[3, 6, 2\]"),
         (lambda ids: ids, {}, r"expected logits of shape \[3, 6, 2\].* got torch.int64 \[3, 6\]"),
         (lambda ids: (right(ids),), {}, "expected logits .* got tuple; return a tensor"),
-        (Causal(num_positions=9), {}, r"an error for shape \[1, 41\]: IndexError: .*; if the net reads only shorter"),
+        (
+            Causal(num_positions=9),
+            {},
+            r"an error for shape \[1, 41\] \(IndexError: .*\); if the net reads",
+        ),
         (right, {"tokens": [0, 1]}, "num_symbols: expected either num_symbols .*, got both; give one of them"),
         (right, {"num_symbols": None}, "num_symbols: expected either num_symbols .*, got neither; give one of them"),
         (right, {"num_symbols": None, "tokens": [0, -1]}, "tokens: expected tokens of the model, .* got -1"),

@@ -174,18 +174,18 @@ class OtherStates(Plain):
     ("given", "sentence"),
     [
         (lambda inputs: None, "expected an iterator of states .*, got NoneType; yield the"),
-        (lambda inputs: iter(()), "expected the state that step returns after each symbol, got different states"),
+        (lambda inputs: iter(()), "expected the states that step returns, one for each symbol, got different states"),
         (
             lambda inputs: iter([torch.zeros(len(inputs), 1, 4)]),
-            "expected the state that step returns after each symbol",
+            "expected the states that step returns, one for each symbol",
         ),
         (
             lambda inputs: iter([torch.zeros(*inputs.shape, 4)]),
-            "expected the state that step returns after each symbol",
+            "expected the states that step returns, one for each symbol",
         ),
         (
             lambda inputs: iter([torch.zeros(*inputs.shape, 9)]),
-            "expected the state that step returns after each symbol",
+            "expected the states that step returns, one for each symbol",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_file_is_given_alone_and_holds_an_automaton(tmp_path: Path) -> None:
         (
             "dfa",
             {"file": str(path), "start": 0},
-            r"^task\.file: expected no other fields than title and accept next to a file, got start; leave",
+            r"^task\.file: expected no fields but title and accept with a file, got start; leave",
         ),
         (
             "machine",
@@ -233,7 +233,9 @@ def test_bad_tables_are_refused(changes: dict[str, object], message: str) -> Non
 @pytest.mark.parametrize("missing", ["alphabet", "transitions", "accepting"])
 def test_part_of_a_table_is_refused(missing: str) -> None:
     fields = {name: value for name, value in MULTIPLES.items() if name != missing}
-    sentence = f"^task.{missing}: expected all of alphabet, transitions, accepting, got no {missing}; give all three$"
+    sentence = (
+        f"^task.{missing}: expected alphabet, transitions and accepting together, got no {missing}; give all three$"
+    )
     with pytest.raises(ValueError, match=sentence):
         make_task("dfa", **fields)
 
@@ -248,7 +250,7 @@ def test_part_of_a_table_is_refused(missing: str) -> None:
         (
             "dfa",
             {"alphabet": "a", "transitions": [[0]] * 2_001, "accepting": [0]},
-            "expected at most 2,000 states and 40,000 transitions, got 2,001 states that read 1 symbols",
+            "expected at most 2,000 states and 40,000 transitions, got 2,001 states and 2,001 transitions",
         ),
     ],
 )

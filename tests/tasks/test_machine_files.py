@@ -94,6 +94,6 @@ def test_a_misspelled_setting_of_an_optional_section_is_named() -> None:
 def test_a_machine_with_several_answers_takes_no_answer_as_accept(tmp_path: Path) -> None:
     """A field that has no effect is named, not dropped."""
     (tmp_path / "last.json").write_text('{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [0, 1]}')
-    with pytest.raises(ValueError, match=r"no other fields than title next to a file, got accept; leave these"):
+    with pytest.raises(ValueError, match=r"no fields but title with a file, got accept; leave out"):
         make_task("machine", file=str(tmp_path / "last.json"), accept="1")
     assert make_task("machine", file=str(tmp_path / "last.json"), title="last").title == "last"

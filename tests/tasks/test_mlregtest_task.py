@@ -81,5 +81,5 @@ def test_a_file_and_the_kind_of_strings_are_given_together(tmp_path) -> None:
     assert (task.title, task.strings) == ("no-bb", "pairs")
     with pytest.raises(ValueError, match="strings"):
         make_task("mlregtest", strings="pair")
-    with pytest.raises(ValueError, match="file: expected no other fields than title"):
+    with pytest.raises(ValueError, match="file: expected no fields but title"):
         make_task("mlregtest", file=str(path), start=0)

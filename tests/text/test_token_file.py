@@ -78,8 +78,8 @@ def damage(folder: Path, what: str) -> None:
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
-        ("cut", r"tokens\.bin: expected 212 tokens of 2 bytes, got a file of 423 bytes; delete this corpus folder"),
-        ("missing", r"tokens\.bin: expected 212 tokens of 2 bytes, got a file of 0 bytes"),
+        ("cut", r"tokens\.bin: expected 424 bytes \(212 tokens of 2 bytes\), got 423; delete this corpus folder"),
+        ("missing", r"tokens\.bin: expected 424 bytes \(212 tokens of 2 bytes\), got 0;"),
         ("flipped", r"tokens\.bin: damaged file \(its contents have changed\); delete this corpus folder"),
         ("header", r"header\.json: damaged file \(its contents have changed\); delete this corpus folder"),
         ("no header", r"header\.json: damaged file \(expected JSON"),
@@ -96,7 +96,7 @@ def damage(folder: Path, what: str) -> None:
             r": expected tokenizer [0-9a-f]{16}, which made the tokens in this folder, got [0-9a-f]{16}; delete",
         ),
         ("no tokenizer", r"tokenizer\.json: expected a file, got none; delete this corpus folder"),
-        ("nonsense", r"tokenizer\.json: expected a name for each of the 256 bytes"),
+        ("nonsense", r"tokenizer\.json: expected distinct token names, with all 256 byte names"),
     ],
 )
 def test_damage_is_named_in_a_sentence(folder: Path, what: str, sentence: str) -> None:

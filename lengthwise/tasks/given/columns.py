@@ -62,15 +62,14 @@ class Columns:
         for given, usual, what in ((self.string, STRINGS, "string"), (self.label, LABELS, "label")):
             candidates = [name for name in names if (name.lower() in usual if given is None else name == given)]
             if len(candidates) != 1:
-                got = (
-                    f"{len(candidates)} columns with a standard name ({', '.join(usual)}); set {what} to the name of "
-                    "the column to read"
-                )
+                known = ", ".join(map(repr, names[:MAX_NAMED])) + ", ..." * (len(names) > MAX_NAMED)
+                expected = f"one column with a standard name ({', '.join(usual)})"
+                got = f"{len(candidates)} among {known}; set {what} to the name of the column to read"
                 if given is not None:
+                    expected = f"one of the columns {known}"
                     times = f" {len(candidates)} times; rename all but one"
                     got = f"{given!r}{times if candidates else nearest(given, names)}"
-                known = ", ".join(map(repr, names[:MAX_NAMED])) + ", ..." * (len(names) > MAX_NAMED)
-                raise ValueError(f"{what}: expected one of the columns {known}, got {got}")
+                raise ValueError(f"{what}: expected {expected}, got {got}")
             indices.append(names.index(candidates[0]))
         if indices[0] == indices[1]:
             raise ValueError(

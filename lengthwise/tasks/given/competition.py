@@ -78,11 +78,11 @@ def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[
         yield number, (words[2:], words[0])
     if count != int(numbers[0]):
         raise ValueError(
-            f"{path}: expected {int(numbers[0]):,} strings, as in its first line, got {count:,}; correct this count, "
-            "or restore the missing lines"
+            f"{path}: expected {int(numbers[0]):,} strings, the count in the first line, got {count:,}; correct the "
+            "first line, or restore the missing lines"
         )
     if len(symbols) > int(numbers[1]):
         raise ValueError(
-            f"{path}: expected at most {int(numbers[1]):,} different symbols, the number in its first line, got "
-            f"{len(symbols):,}; correct this number, or the symbols"
+            f"{path}: expected at most {int(numbers[1]):,} different symbols, the count in the first line, got "
+            f"{len(symbols):,}; correct the first line, or the symbols"
         )

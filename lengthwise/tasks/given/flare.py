@@ -123,9 +123,7 @@ def _check_log_probability(line: str, symbols: Sequence[str]) -> None:
 
 def _check_count(line: str, symbols: Sequence[str]) -> None:
     if line and not (line.isascii() and line.isdigit() and int(line[:20]) > 0):
-        raise ValueError(
-            f"expected a number of edits, 1 or more, or an empty line, got {line[:40]!r}; correct the line"
-        )
+        raise ValueError(f"expected an empty line, or a number of edits from 1, got {line[:40]!r}; correct the line")
 
 
 _OTHERS: dict[str, tuple[str, Callable[[str, Sequence[str]], None]]] = {

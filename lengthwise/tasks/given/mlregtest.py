@@ -25,8 +25,8 @@ def rows_of_mlregtest(path: Path) -> Iterator[tuple[int, tuple[list[str], str]]]
         if not tab or label not in LABELS:
             raise ValueError(
                 f"{path}: line {number:,}: expected a string, a tab, and TRUE or FALSE, as in a data file of "
-                f"MLRegTest, got {line[:80]!r}; rename a file of Abbadingo or StaMInA to .dat, and any other file to "
-                "the suffix of its format"
+                f"MLRegTest, got {line[:80]!r}; correct the line, or rename a file of another format to its suffix "
+                "(.dat for Abbadingo and StaMInA)"
             )
         if strange := [symbol for symbol in string if symbol.isspace() or not symbol.isprintable()]:
             raise ValueError(

@@ -157,7 +157,8 @@ class _Drawing(NamedTuple):
                     drawn[side].append(string)
             if len(drawn[0]) == count:
                 return drawn[1], drawn[0]
-        raise _too_few("new pairs of an inside and an outside string, one edit apart,", length, count, len(drawn[0]))
+        what = "new pairs of strings inside and outside the language, one edit apart,"
+        raise _too_few(what, length, count, len(drawn[0]))
 
     def _draw(self, side: int, length: int, count: int) -> list[String]:
         return [tuple(string) for string in self.sides[side].sample(self.chance.random((count, length))).tolist()]

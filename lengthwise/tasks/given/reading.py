@@ -118,8 +118,8 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         ):
             if count > bound:
                 raise ValueError(
-                    f"examples: row {number:,}: expected at most {bound:,} {what} in all, got more {what}; give fewer "
-                    "rows"
+                    f"examples: expected at most {bound:,} {what} in all, got more (counted up to row {number:,}); "
+                    "give fewer rows"
                 )
         yield parts
 
@@ -154,18 +154,19 @@ def has_columns(path: Path) -> bool:
 def _split(value: Any, separator: str) -> Sequence[str]:
     if _is_list(value):
         if others := [item for item in value if isinstance(item, Mapping) or _is_list(item)]:
-            raise ValueError(f"expected symbols in a list, got {str(others[0])[:60]}; write each symbol as a text")
+            raise ValueError(
+                f"expected texts as symbols of a list, got {str(others[0])[:60]}; write each symbol as a text"
+            )
         names = [_name(item) for item in value]
         if "" in names:
             raise ValueError(
-                f"expected a non-empty text at each index of a list, got {value[names.index('')]!r}; write a symbol "
-                "there, or remove this item of the list"
+                f"expected non-empty symbols in a list, got {value[names.index('')]!r}; write a symbol "
+                "instead, or remove this item"
             )
         return names
     if isinstance(value, Mapping):
         raise ValueError(
-            f"expected a string, or a list of symbols, got an object of {len(value)} entries; write the "
-            "string's symbols as a list"
+            "expected a string, or a list of symbols, got an object with keys; write the string's symbols as a list"
         )
     text = value if isinstance(value, str) else _name(value)
     return [part for part in text.split(separator) if part] if separator else list(text)
@@ -292,10 +293,10 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
         for key, what in zip(before or (), ("string", "label"), strict=False):
             if key not in names:
                 raise ValueError(
-                    f"examples: row {number:,}: expected a {what} under {key!r}, as in the rows before it, got only "
+                    f"examples: row {number:,}: expected a {what} under {key!r}, as in earlier rows, got only "
                     f"{', '.join(map(repr, names)) or 'an empty object'}; add this {what}, or leave the row out"
                 ) from None
-        raise ValueError(f"examples: row {number:,}: {problem}") from None
+        raise ValueError(f"examples: row {number:,}: {str(problem).removeprefix('examples: ')}") from None
     return names[string], names[label]
 
 

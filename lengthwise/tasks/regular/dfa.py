@@ -97,9 +97,7 @@ class DFALanguage(RecognitionTask):
         fields = {**entries, **kept}
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):
-            raise ValueError(
-                f"{missing[0]}: expected all of {', '.join(_MACHINE)}, got no {missing[0]}; give all three"
-            )
+            raise ValueError(f"{missing[0]}: expected {listed(_MACHINE)} together, got no {missing[0]}; give all three")
         return fields
 
     @model_validator(mode="after")
@@ -110,7 +108,8 @@ class DFALanguage(RecognitionTask):
         if len(self.transitions) > min(MAX_GIVEN_STATES, MAX_TRANSITIONS // len(self.alphabet or "a")):
             raise ValueError(
                 f"transitions: expected at most {MAX_GIVEN_STATES:,} states and {MAX_TRANSITIONS:,} transitions, got "
-                f"{len(self.transitions):,} states that read {len(self.alphabet):,} symbols; minimize the automaton"
+                f"{len(self.transitions):,} states and {len(self.transitions) * len(self.alphabet):,} transitions; "
+                "minimize the automaton"
             )
         check_language(self.language, "transitions")
         return self
@@ -153,8 +152,8 @@ def fields_of_file(
         )
     if others := fields.keys() - {"file", *allowed}:
         raise ValueError(
-            f"file: expected no other fields than {listed(allowed)} next to a file, got {listed(sorted(others))}; "
-            "leave these fields out"
+            f"file: expected no fields but {listed(allowed)} with a file, got {listed(sorted(others))}; leave out "
+            f"{listed(sorted(others))}"
         )
     title = fields.get("title", printable(Path(file).stem)[:MAX_TITLE])
     try:

@@ -54,7 +54,7 @@ def test_strings_rows_symbols_and_labels_have_bounds(monkeypatch: pytest.MonkeyP
     for name, bound, what in (("MAX_ROWS", 2, "rows"), ("MAX_SYMBOLS", 5, "symbols"), ("MAX_LABELS", 5, "labels")):
         with monkeypatch.context() as patch:
             patch.setattr(f"{MODULE}.{name}", bound)
-            with pytest.raises(ValueError, match=f"^examples: row 3: expected at most {bound} {what} in all, got more"):
+            with pytest.raises(ValueError, match=f"^examples: expected at most {bound} {what} in all, got more"):
                 read_examples(short, supervision="prefix")
             patch.setattr(f"{MODULE}.{name}", bound + 1)
             assert len(read_examples(short, supervision="prefix")) == 3

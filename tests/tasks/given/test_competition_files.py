@@ -53,7 +53,7 @@ def test_other_lines_are_named(text: str, message: str, tmp_path: Path) -> None:
 def test_text_files_are_pointed_to_the_right_suffix(tmp_path: Path) -> None:
     path = tmp_path / "1_training.txt"
     path.write_text("+ 1 0 0\n")
-    with pytest.raises(ValueError, match=r"got '\+ 1 0 0'; rename a file of Abbadingo or StaMInA to \.dat"):
+    with pytest.raises(ValueError, match=r"got '\+ 1 0 0'; correct the line, or rename .* \(\.dat for Abbadingo"):
         read_examples(path)
 
 

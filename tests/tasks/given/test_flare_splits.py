@@ -103,9 +103,9 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "num-edits.txt",
             "1\n0\n",
-            r"num-edits\.txt: line 2: expected a number of edits, 1 or more, or an empty line, ",
+            r"num-edits\.txt: line 2: expected an empty line, or a number of edits from 1, ",
         ),
-        ("edit-distances.txt", "1\n-1\n", r"edit-distances\.txt: line 2: expected a number of edits, 1 or more"),
+        ("edit-distances.txt", "1\n-1\n", r"edit-distances\.txt: line 2: expected an empty line, or a number"),
         (
             "log-probabilities.txt",
             "-2.5\nnan\n-1\n",

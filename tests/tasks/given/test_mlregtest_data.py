@@ -27,7 +27,7 @@ def test_strings_and_labels_are_read(tmp_path: Path) -> None:
             b"ab\tTRUE\nba FALSE\n",
             "line 2: expected a string, a tab, and TRUE or FALSE, as in a data file of MLRegTest, ",
         ),
-        (b"ab\tTRUE\nba\tfalse\n", r"line 2: .*, got 'ba\\tfalse'; rename a file of Abbadingo"),
+        (b"ab\tTRUE\nba\tfalse\n", r"line 2: .*, got 'ba\\tfalse'; correct the line"),
         (b"ab\tTRUE\nba\tFALSE\t\n", "line 2: expected a string, a tab, and TRUE or FALSE"),
         (b"ab\tTRUE\n\nba\tFALSE\n", "line 2: expected a string, a tab, and TRUE or FALSE"),
         (b"ab\tTRUE\rba\tFALSE\n", "line 1: expected a string, a tab, and TRUE or FALSE"),

@@ -130,17 +130,17 @@ def test_numbers_are_in_order() -> None:
         (
             [("a", "x"), ({"a": 1}, "y")],
             "last",
-            "row 2: expected a string, or a list of symbols, got an object of 1",
+            "row 2: expected a string, or a list of symbols, got an object with keys",
         ),
         (
             [("a", "x"), (["a", {"b": 1}], "y")],
             "last",
-            "row 2: expected symbols in a list, got {'b': 1}; write each symbol as a",
+            "row 2: expected texts as symbols of a list, got {'b': 1}; write each symbol as a",
         ),
         (
             [("a", "x"), (["a", ["b"]], "y")],
             "last",
-            "row 2: expected symbols in a list, got .'b'.; write each symbol as a text",
+            "row 2: expected texts as symbols of a list, got .'b'.; write each symbol as a text",
         ),
         ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing value; write"),
         ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty label"),
@@ -168,31 +168,31 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         (
             "file.csv",
             b"text,sign\nab,1\n",
-            "label: expected one of the columns 'text', 'sign', got 0 columns with a standard name (label, class, "
-            "output, answer, accepted, target); set label to the name of the column to read",
+            "label: expected one column with a standard name (label, class, output, answer, accepted, target), got 0 "
+            "among 'text', 'sign'; set label to the name of the column to read",
         ),
         (
             "file.csv",
             b"text,label,class\nab,1,2\n",
-            "got 2 columns with a standard name (label, class, output, ",
+            "accepted, target), got 2 among 'text', 'label', 'class'; set label",
         ),
         ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; check separators and quotes"),
         ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; check separators and quotes"),
         ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; check separators and quotes"),
         ("file.csv", b"text,label\n", "got none in 0 rows;"),
-        ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
+        ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one column with a standard name (string"),
         ("file.csv", b"session,status\nab,x\nb,y\n", "set string to 'session' and label to 'status'"),
         ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
         (
             "file.jsonl",
             b'{"string": "ab", "label": 1}\n\n{"string": "b"}\n',
-            "row 3: expected a label under 'label', as in the rows before it, got only 'string'; add this label, or",
+            "row 3: expected a label under 'label', as in earlier rows, got only 'string'; add this label, or",
         ),
         ("file.jsonl", b'{"word": "a", "class": 1}\n{"label": 2}\n', "row 2: expected a string under 'word', as in"),
         (
             "file.jsonl",
             b'{"string": "ab"}\n',
-            "row 1: label: expected one of the columns 'string', got 0 columns with a standard",
+            "row 1: label: expected one column with a standard",
         ),
         ("file.jsonl", b'"ab"\n', "row 1: expected a string and its label, got 'ab'"),
         ("file.dat", b"a b\n", "expected a first line with the numbers of strings and of symbols, got ['a', 'b']"),
@@ -205,11 +205,11 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         (
             "file.dat",
             b"2 1\n1 1 a\n0 1 b\n",
-            "expected at most 1 different symbols, the number in its first line, got 2",
+            "expected at most 1 different symbols, the count in the first line, got 2",
         ),
         ("file.dat", b"2 2\n1 1 a\n-1 1 b\n", "row 3: expected a label, got -1, which marks strings without a"),
         ("file.jsonl", b'{"string": null, "label": "x"}\n', "row 1: expected a string, got a missing value; write"),
-        ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as in its first line, got 1"),
+        ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, the count in the first line, got 1"),
         ("file.parquet", b"", "expected the package pyarrow for Parquet, got none; pip install pyarrow"),
     ],
 )
@@ -334,7 +334,7 @@ def test_arrays_tensors_and_symbols_of_any_kind_are_lists() -> None:
         assert examples.digest == expected.digest
     assert read_examples([("a\n", "in"), ("a", "out")]).symbols == ("\n", "a")
     for missing in (None, float("nan"), ""):
-        with pytest.raises(ValueError, match="expected a non-empty text at each index of a list, got "):
+        with pytest.raises(ValueError, match="expected non-empty symbols in a list, got "):
             read_examples([(["a", missing], "in"), (["a"], "out")])
     with pytest.raises(
         ValueError, match=r"^supervision: expected one of last, prefix, got 'prefx'; did you mean 'prefix'"
