@@ -312,7 +312,9 @@ def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:
 def check_is_not_paper(scale: Scale, reason: str = "this experiment is not from a paper") -> None:
     """Raise a ValueError with a reason if the scale is `paper`; for experiments whose sizes no paper gives."""
     if scale == "paper":
-        raise ValueError(f"scale: expected small or smoke, got paper, but {reason}; use small, or smoke for a trial")
+        raise ValueError(
+            f"scale: expected 'small' or 'smoke', got 'paper', but {reason}; use 'small', or 'smoke' for a trial"
+        )
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:

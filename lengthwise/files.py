@@ -194,7 +194,8 @@ def read_json(path: Path, way_out: str) -> dict[str, Any]:
     try:
         return parse_json_text(content.decode())
     except ValueError as error:
-        raise ValueError(f"{path}: damaged file ({error}); {way_out}") from None
+        cause = str(error).rsplit("; ", 1)[0]  # without the way out, which is for files written by hand
+        raise ValueError(f"{path}: damaged file ({cause}); {way_out}") from None
 
 
 def json_text(content: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ def check_kind(argument: str, value: object, kind: Any, expected: str) -> None:
         ValueError: separator: expected a text, got 1; give one
     """
     if not isinstance(value, kind):
-        raise ValueError(f"{argument}: expected {expected}, got {truncate(repr(value))}; give one")
+        raise ValueError(f"{argument}: expected {expected}, got {truncate(' '.join(repr(value).split()))}; give one")
 
 
 def narrow(value: object, kind: type[Kind]) -> Kind:
@@ -136,7 +136,7 @@ def texts_of(argument: str, value: object) -> tuple[str, ...]:
     """Return several texts as a tuple, or the letters of a single text; raise a ValueError for any other value."""
     texts = tuple(value) if isinstance(value, Iterable) else (value,)
     if not isinstance(value, Iterable) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{argument}: expected several texts, got {truncate(repr(value))}; give a list of them")
+        raise ValueError(f"{argument}: expected several texts, got {truncate(repr(value))}; give a list of texts")
     return texts
 
 

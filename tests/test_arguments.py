@@ -250,7 +250,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: Semiautomaton(FLIP, None),
-            "symbols: expected several texts, got None; give a list of them",
+            "symbols: expected several texts, got None; give a list of texts",
         ),
         (lambda: DFA(None, 0, np.array([True])), "semiautomaton: expected a Semiautomaton, got None; give one"),
         (lambda: lengthwise.load_run(None), "path: expected a path, got None; give one"),

@@ -179,8 +179,8 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
         reads_elsewhere = True
     if reads_elsewhere:
         raise ValueError(
-            f"model: expected a model that embeds each position separately, got {type(model).__name__}, which also "
-            "reads the table of embeddings elsewhere; write the function from embeddings to outputs yourself"
+            f"model: expected a model that reads its embedding only to embed symbols, got {type(model).__name__}; "
+            "write the function from embeddings to outputs yourself"
         )
     return function, domain
 
@@ -308,8 +308,9 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
         or not bool((low < high).any() and (low <= high).all())
     ):
         raise ValueError(
-            "domain: expected bounds of shape [T, d] with low <= high, and low < high in some entry, got others, "
-            f"of shapes {list(low.shape)} and {list(high.shape)}; use for example unit_domain(num_tokens, token_dim)"
+            "domain: expected bounds of shape [T, d] with low <= high, and low < high in some entry, got other "
+            f"bounds (shapes {list(low.shape)} and {list(high.shape)}); use for example "
+            "unit_domain(num_tokens, token_dim)"
         )
     check_sizes(num_starts=num_starts)
     if not p >= 1:

@@ -170,8 +170,8 @@ def flip_test(
     for distance in distances:
         if not 0 <= distance < length:
             raise ValueError(
-                f"distances: expected 0 (the last symbol) to {length - 1}, got {distance}; leave out this distance, "
-                "or, if it is too large, give longer strings"
+                f"distances: expected 0 (the last symbol) to {length - 1}, got {distance}; leave out "
+                "this distance, or give longer strings"
             )
         replaced = inputs.clone()
         position = length - 1 - distance

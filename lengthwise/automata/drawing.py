@@ -105,7 +105,7 @@ def _checked_outputs(machine: Drawable, classes: Sequence[str]) -> list[int]:
     if not hasattr(machine, "outputs"):
         raise ValueError(
             f"machine: expected a machine with an output for each state, got {type_in_words(machine)}; for a DFA, "
-            "give its property transducer"
+            "give dfa.transducer"
         )
     texts_of("classes", classes)
     outputs = [int(output) for output in machine.outputs]
@@ -113,7 +113,7 @@ def _checked_outputs(machine: Drawable, classes: Sequence[str]) -> list[int]:
         raise ValueError(f"machine: {sentence}")
     if max(outputs) >= len(classes):
         raise ValueError(
-            f"classes: expected a name for answer {max(outputs)}, got {len(classes)} names; add the missing names"
+            f"classes: expected at least {max(outputs) + 1} names, got {len(classes)}; add the missing names"
         )
     return outputs
 

@@ -71,8 +71,7 @@ class GridMachine:
             if classes.min() < 0 or classes.max() >= table.shape[index]:
                 raise ValueError(
                     f"table: expected classes in 0..{table.shape[index] - 1} in table[..., {index}] and in `{what}`, "
-                    f"because axis {index} of the table has {table.shape[index]} classes, got classes from "
-                    f"{classes.min()} to {classes.max()}; correct the wrong class"
+                    f"got classes from {classes.min()} to {classes.max()}; correct the wrong class"
                 )
         set_frozen(self, table=table, numbers=numbers)
 

@@ -123,7 +123,7 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
     """
     if one.symbols != other.symbols:
         raise ValueError(
-            f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}; build both "
+            f"symbols: expected machines over the same letters, got {one.symbols!r} and {other.symbols!r}; build both "
             "with the same symbols in the same order"
         )
     reached = _pairs(_reached(_all_edges(one, other)))
@@ -259,8 +259,8 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
             return Difference(*_shrunk(one, other, longer), is_shortest=False)
     # Some classes that may meet on an edge have different numbers, but no strings were found that make them meet.
     raise ValueError(
-        "machine: expected machines that can be compared, got machines for which neither a proof of the same answers "
-        "nor strings with different answers were found; use a machine with fewer classes"
+        "machine: expected a proof that both machines give the same answers, or strings with different answers, got "
+        "neither; use a machine with fewer classes"
     )
 
 

@@ -179,8 +179,8 @@ def _generators(factor: str, name: str) -> tuple[Permutation, ...]:
             return generators(size)
     known = ", ".join(f"{family}{low} to {family}{high}" for family, (low, high, *_) in _FAMILIES.items())
     raise ValueError(
-        f"group: expected one of {known} (Q in steps of 4), or a product such as A4xZ5, got {name[:40]!r}; give other "
-        "groups by generators"
+        f"group: expected one of {known} (Q in steps of 4), or a product such as A4xZ5, got {name[:40]!r}; use "
+        "generators for other groups"
     )
 
 
@@ -282,8 +282,8 @@ def _check_generators(generators: tuple[Permutation, ...]) -> None:
     for index, permutation in enumerate(generators):
         if len(permutation) != degree:
             raise ValueError(
-                f"generators: expected permutations of as many points as generator 0 has ({degree}), got "
-                f"{len(permutation)} points in generator {index}; add fixed points to the shorter one"
+                f"generators: expected permutations of the same number of points, got {degree} in generator 0 and "
+                f"{len(permutation)} in generator {index}; add fixed points to the shorter permutation"
             )
         if sorted(permutation) != list(range(degree)):
             raise ValueError(

@@ -88,8 +88,8 @@ class LabeledMachine:
         """
         if (accepting := acceptor_index(self.classes)) is None:
             raise ValueError(
-                f"classes: expected two answers such as {' and '.join(REJECT_ACCEPT)}, got {', '.join(self.classes)}; "
-                "name the answer that accepts (accept)"
+                f"classes: expected two answers such as {' and '.join(REJECT_ACCEPT)}, got "
+                f"{', '.join(map(repr, self.classes))}; name the accepting answer (accept)"
             )
         return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == accepting)
 
@@ -161,8 +161,8 @@ class LabeledMachine:
             return self
         if not self.is_automaton:
             raise ValueError(
-                "alphabet: expected symbols that the machine reads, because it does not accept or reject every string, "
-                f"got {new[0]!r}; leave this symbol out"
+                "alphabet: expected only symbols of the machine, whose answers are not only accept and reject, got "
+                f"{new[0]!r}; leave this symbol out"
             )
         extended = self.dfa().with_symbols(new)
         accepting = self.accepting_class or 0
@@ -273,8 +273,8 @@ def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[in
     names = list(dict.fromkeys([*first, *second]))
     if len(names) == len(first) + len(second):
         raise ValueError(
-            f"machine: expected two machines with an answer in common, got the answers {', '.join(first)} in one and "
-            f"{', '.join(second)} in the other; rename the answers of one machine (rename), or name the answer that "
-            "accepts (accept)"
+            "machine: expected two machines with an answer in common, got the answers "
+            f"{', '.join(map(repr, first))} in one and {', '.join(map(repr, second))} in the other; rename the answers "
+            "of one machine (rename), or name the accepting answer (accept)"
         )
     return [names.index(name) for name in first], [names.index(name) for name in second]

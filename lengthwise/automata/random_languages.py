@@ -56,8 +56,8 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
         if is_nontrivial(drawn):
             return drawn.minimize()
     raise ValueError(
-        f"num_states: expected a size of nontrivial languages, got {num_states} states and {num_symbols} symbols, at "
-        f"which all of {MAX_ATTEMPTS:,} random automata are trivial; change num_states or num_symbols"
+        f"num_states: expected a nontrivial language, got only trivial ones in {MAX_ATTEMPTS:,} attempts with "
+        f"{num_states} states and {num_symbols} symbols; change num_states or num_symbols"
     )
 
 

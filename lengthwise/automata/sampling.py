@@ -60,8 +60,8 @@ class StringSampler:
         """
         if length > self.longest:
             raise ValueError(
-                f"length: expected at most {self.longest:,} symbols for samplers of {len(self.weights):,} states that "
-                f"read {self.semiautomaton.num_symbols} symbols, got {length:,}; draw shorter strings"
+                f"length: expected at most {self.longest:,} for {len(self.weights):,} states and an alphabet of "
+                f"{self.semiautomaton.num_symbols} symbols, got {length:,}; draw shorter strings"
             )
         while len(self._thresholds) < length:
             self._prepare_next_length()
@@ -97,9 +97,8 @@ class StringSampler:
         impossible = ~self.possible(length)[choice]
         if impossible.any():
             raise ValueError(
-                "uniforms: expected a column for each symbol of a string that leads into the targets, got "
-                f"{length} columns, but start {choice[impossible][0]} has no string of this length; choose a length "
-                "with strings (for a DFA, count(length) > 0)"
+                f"uniforms: expected a number of columns at which start {choice[impossible][0]} has strings that lead "
+                f"into the targets, got {length} columns; choose a length with strings (for a DFA, count(length) > 0)"
             )
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()

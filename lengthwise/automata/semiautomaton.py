@@ -382,8 +382,8 @@ def explore(
             if next_state not in number:
                 if (len(meaning) + 1) * len(symbols) > MAX_TRANSITIONS:
                     raise ValueError(
-                        f"machine: expected at most {MAX_TRANSITIONS:,} transitions, got more, from over "
-                        f"{len(meaning):,} states and {len(symbols):,} symbols; make the machine smaller"
+                        f"machine: expected at most {MAX_TRANSITIONS:,} transitions, got more (over "
+                        f"{len(meaning):,} states and {len(symbols):,} symbols); make the machine smaller"
                     )
                 number[next_state] = len(meaning)
                 meaning.append(next_state)

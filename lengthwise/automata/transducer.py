@@ -39,7 +39,7 @@ class Transducer:
         outputs = array_of("outputs", self.outputs)
         if outputs.dtype.kind not in "biu":
             raise ValueError(
-                f"outputs: expected ids of answers, got an array of {outputs.dtype}; number the answers from 0"
+                f"outputs: expected ids of answers, got numbers of type {outputs.dtype}; number the answers from 0"
             )
         outputs = outputs.astype(np.int64)
         check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
@@ -158,6 +158,6 @@ class Transducer:
         check_kind("content", content, Mapping, "the entries of a transducer")
         if missing := [entry for entry in ("symbols", "start", "table", "outputs") if entry not in content]:
             got = truncate(str(list(content)))
-            raise ValueError(f"content: expected the entry {missing[0]}, got {got}; give the result of to_json")
+            raise ValueError(f"content: expected the entry {missing[0]!r}, got {got}; give the result of to_json")
         machine = Semiautomaton(np.array(content["table"]), tuple(content["symbols"]))
         return cls(machine, content["start"], np.array(content["outputs"]))

@@ -127,7 +127,6 @@ def _check_zero(arcs: Sequence[Arc]) -> None:
     if not len(pairs) == len(arcs) == len(states) * len(symbols):
         line = next(arc.line for arc in arcs if arc.symbol == "0")
         raise ValueError(
-            f"line {line}: expected symbols with names, got the number 0, which stands for no symbol in files without "
-            "a table of symbols; write names instead of numbers or, if 0 is a symbol, give each state exactly one edge "
-            "for each number"
+            f"line {line}: expected symbols with names, got the number 0, which may mean no symbol; write names "
+            "instead of numbers or, if 0 is a symbol, give each state one edge for each number"
         )

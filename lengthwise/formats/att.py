@@ -71,9 +71,10 @@ class ATT(ReadableFormat):
         rows = att_rows(text)
         widths = {len(words) for _, words in rows} - {1, 2}
         if widths not in ({3}, {4}):
+            widths_in_words = " and ".join(map(str, sorted(widths)))
             raise ValueError(
-                "expected 3 words on the line of every edge, or 4 words on the line of every edge, got "
-                f"{f'numbers of words {sorted(widths)}' if widths else 'no edge'}; write source, target, symbol and, "
+                "expected edges that all have 3 words, or all have 4, got "
+                f"{f'edges of {widths_in_words} words' if widths else 'no edge'}; write source, target, symbol and, "
                 "for a transducer, output"
             )
         arcs = [
@@ -119,7 +120,8 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
             )
         if len(rows) == MAX_LINES:
             raise ValueError(
-                f"line {number}: expected at most {MAX_LINES:,} lines, got more lines; minimize the machine"
+                f"line {number}: expected at most {MAX_LINES:,} edges and final states in the file, got more; make the "
+                "machine smaller"
             )
         rows.append((number, words[:4] if len(words) == 5 else words))
     return rows
@@ -132,14 +134,13 @@ def _check_answers(machine: LabeledMachine) -> None:
     outputs = [output for _, output in labels if output]
     if are_weights(outputs):
         raise ValueError(
-            f"expected an answer that is not a number, got only numbers such as {outputs[0]!r}; they would be read as "
-            "weights, so rename an answer"
+            f"expected an answer that is not a number, got only numbers such as {outputs[0]!r}, which would be read as "
+            "weights; rename an answer"
         )
     if are_copies(labels):
         raise ValueError(
-            f"expected an answer that differs from the last symbol of its strings, got only answers such as "
-            f"{outputs[0]!r} after symbol {outputs[0]!r}; the file would be read as an automaton without answers, so "
-            "rename the answers"
+            "expected an answer that differs from the last symbol read, got only equal ones, such as answer "
+            f"{outputs[0]!r} after symbol {outputs[0]!r}; rename the answers"
         )
 
 

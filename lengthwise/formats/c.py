@@ -50,10 +50,7 @@ class C(Format):
         table, name = machine.machine.semiautomaton.table, identifier(notes.name)
         num_states, num_symbols = table.shape
         if num_symbols > MAX_SYMBOLS:
-            raise ValueError(
-                f"symbols: expected at most {MAX_SYMBOLS}, one for each value of a byte, got {num_symbols}; use format "
-                "js"
-            )
+            raise ValueError(f"symbols: expected at most {MAX_SYMBOLS}, got {num_symbols}; use format js")
         answers = np.where(machine.machine.outputs == IGNORE, -1, machine.machine.outputs)
         ids = {symbol: v for v, symbol in enumerate(machine.symbols)}
         tests = [([ids[symbol] for symbol in string], answer) for string, answer in notes.tests]

@@ -107,8 +107,8 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
 def _check_end(label: str, what: str) -> None:
     if _PROBABILITY.search(label):
         raise ValueError(
-            f"expected {what}s, got {quoted(label)}, which ends like a probability; write \\ before this number if it "
-            f"is part of {with_article(what)}"
+            f"expected {what}s without probabilities, got {quoted(label)}; remove the probability, or write \\ before "
+            f"the number if it is part of {with_article(what)}"
         )
 
 

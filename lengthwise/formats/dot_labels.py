@@ -35,8 +35,8 @@ def plain_text(label: str) -> str:
     for token in tokens[first:]:
         if token in BREAKS or (len(token) == 2 and token[1] in SUBSTITUTED):
             raise ValueError(
-                "expected symbols and answers without line breaks or escapes that stand for names, got "
-                f"{token!r} in the label {quoted(label)}; remove it"
+                "expected symbols and answers without Graphviz's escapes for line breaks and names, got "
+                f"{token!r} in the label {quoted(label)}; remove this escape"
             )
     if (entity := ENTITY.search(label)) is not None:
         raise ValueError(

@@ -321,18 +321,19 @@ def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
     for name in drawing.states:
         label = drawing.label(name)
         if label.strip() not in ("", name):
-            got = f"none, but the label {quoted(label)}"
-            drawing.reject(name, expected, got, "express its meaning in one of these ways, or remove it")
+            got = f"only the label {quoted(label)}"
+            drawing.reject(name, expected, got, "remove this label, or express its meaning in one of these ways")
         for key in _APPEARANCE:
             value = drawing.attribute(name, key)
             if value and (key, value) not in _PLAIN:
-                got = f"none, but {key}={value[:20]}"
-                drawing.reject(name, expected, got, "express its meaning in one of these ways, or remove it")
+                got = f"only {key}={value[:20]}"
+                way_out = f"remove this {key}, or express its meaning in one of these ways"
+                drawing.reject(name, expected, got, way_out)
     for edge in edges:
         if len(symbols_of_edge(edge)) > 1:
             raise ValueError(
-                f"line {edge.line}: expected {expected}, got the label {quoted(edge_label(edge))} of several parts; "
-                "write a/x if a part is an output, or draw an edge for each symbol"
+                f"line {edge.line}: expected {expected}, got only the label {quoted(edge_label(edge))} of several "
+                "parts; write a/x if a part is an output, or draw an edge for each symbol"
             )
 
 

@@ -312,7 +312,7 @@ class _Parser:
             self.begin = begin.end() if begin else self.index
             got = self.source[self.begin]
             way_out = {
-                '"': "close this text by another quote",
+                '"': "close this text with a second quote",
                 "/": "close this comment, or put the name in quotes",
                 "'": "use double quotes instead",
             }.get(got, "put names that have this character in double quotes")
@@ -338,8 +338,8 @@ class _Parser:
         if len(self.source) - self.begin > MAX_LABEL:
             self._reject_length()
         raise ValueError(
-            f"line {self._line()}: expected a > for each < of a label in HTML, got a label without its end; add the >, "
-            "or write &lt; for a < of the text"
+            f"line {self._line()}: expected a > for each < of a label in HTML, got a < without >; add the >, or write "
+            "&lt; for a < of the text"
         )
 
     def _line(self) -> int:

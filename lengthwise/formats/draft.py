@@ -174,11 +174,11 @@ class Draft:
                 limit = (
                     f"{MAX_SETS:,} sets of states"
                     if len(seen) > MAX_SETS
-                    else f"{MAX_MEMBERS:,} states in all sets of states together"
+                    else f"{MAX_MEMBERS:,} states in all its sets"
                 )
                 raise ValueError(
-                    f"expected a nondeterministic automaton whose strings lead to at most {limit}, got more; give a "
-                    "smaller automaton"
+                    f"expected a subset construction with at most {limit}, got more; give a smaller nondeterministic "
+                    "automaton"
                 )
             return after
 
@@ -190,7 +190,7 @@ class Draft:
 
     def _start_number(self) -> int:
         if self._start is None:
-            raise ValueError("expected an initial state, got none; mark one")
+            raise ValueError("expected an initial state, got none; mark a state as initial")
         self.check_state(self._start)
         return self._states[self._start]
 
@@ -212,21 +212,21 @@ class Draft:
         if self._empty_edges:
             source, (target, *_) = next(iter(self._empty_edges.items()))
             raise ValueError(
-                f"expected a symbol on each edge, got no symbol on the edge from state {source!r} to {target!r}; add a "
-                "symbol, because edges of a machine with outputs must read a symbol"
+                "expected a symbol on each edge of a machine with outputs, got none on the edge from state "
+                f"{source!r} to {target!r}; add a symbol"
             )
         for (source, symbol), targets in self._edges.items():
             if len(targets) > 1:
                 raise ValueError(
-                    f"expected one edge of each symbol, got two of {symbol!r} from state {source!r}; remove one of "
-                    "them, because a machine with outputs must be deterministic"
+                    "expected at most one edge for each state and symbol in a machine with outputs, got two for state "
+                    f"{source!r} and symbol {symbol!r}; remove one of them"
                 )
 
     def _check_size(self, num_states: int) -> None:
         if num_states * len(self._symbols) > MAX_TRANSITIONS:
             raise ValueError(
                 f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states * len(self._symbols):,} "
-                f"({num_states:,} states that read {len(self._symbols):,} symbols); make the machine smaller"
+                f"({num_states:,} states and {len(self._symbols):,} symbols); make the machine smaller"
             )
 
     def _table(self) -> np.ndarray:

@@ -85,7 +85,7 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
     kind = format_of(path)
     if mealy and not issubclass(kind, DOT):
         raise ValueError(
-            f"{_named(path)}: expected a DOT file ({DOT.suffixes[0]}) for a Mealy machine; name a DOT file"
+            f"{_named(path)}: expected a path that ends in {DOT.suffixes[0]} for a Mealy machine; change the suffix"
         )
     if with_sinks and not issubclass(kind, Drawing):
         drawn = ", ".join(suffix for suffix, other in suffixes().items() if issubclass(other, Drawing))

@@ -48,13 +48,13 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
         _check_entries(node, _NODE_ENTRIES, ("id", "source", "data"), "entries of a node")
         name = _number(node["id"])
         if name in numbers:
-            raise ValueError(f"nodes: expected each id once, got {name} twice; keep one of the two nodes")
+            raise ValueError(f"nodes: expected each id once, got id {name} twice; keep one of the two nodes")
         if _number(node["source"]) == "-1":
             start.append(len(numbers))
         numbers[name] = len(numbers)
         outputs.append(_answer(node["data"], len(types)))
     if len(start) != 1:
-        raise ValueError(f"nodes: expected one node with source -1, got {len(start)} nodes; give one node this source")
+        raise ValueError(f"nodes: expected one node with source -1, got {len(start)}; give this source to one node")
     # One more state than nodes: the sink of missing edges.
     check_table(len(nodes) + 1, len(alphabet))
     sink = len(nodes)
@@ -66,12 +66,11 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
         target = _number(edge["target"])
         symbol = edge["name"]
         if symbol not in columns or source not in numbers:
-            unknown = f"source {source}" if symbol in columns else f"name {str(symbol)[:60]!r}"
-            raise ValueError(f"edges: expected declared nodes and symbols, got {unknown}; declare this node or symbol")
+            unknown = f"node {source}" if symbol in columns else f"symbol {str(symbol)[:60]!r}"
+            raise ValueError(f"edges: expected declared nodes and symbols, got {unknown}; declare it")
         if (source, symbol) in given:
             raise ValueError(
-                f"edges: expected one edge of each symbol, got two of {symbol!r} from node {source}; keep one of "
-                "them, because several edges of one symbol, with guards, cannot be read"
+                f"edges: expected one edge of each symbol, got two of {symbol!r} from node {source}; keep one of them"
             )
         given.add((source, symbol))
         table[numbers[source], columns[symbol]] = numbers.get(target, sink)
@@ -103,8 +102,8 @@ def _check_entries(content: Any, known: Collection[str], needed: Collection[str]
             return
         got = f"{min(unknown)[:80]!r}" if unknown else f"no {min(missing)}"
     raise ValueError(
-        f"expected the {what} that FlexFringe writes if its heuristic counts types ({', '.join(known)}), got {got}; "
-        "learn with such a heuristic, for example evidence_driven"
+        f"expected the {what} ({', '.join(known)}), got {got}; export a model that FlexFringe learned by counting "
+        "types, for example with the heuristic evidence_driven"
     )
 
 

@@ -66,8 +66,8 @@ class JFLAP(ReadableFormat):
                 _add(node, "final")
         for state, symbol, target in machine.machine.semiautomaton.edges():
             if len(symbol) != 1 or symbol in EMPTY_SIGNS:
-                what = "rename it, because it means the empty string" if symbol in EMPTY_SIGNS else "rename it"
-                raise ValueError(f"expected symbols of one character, got {symbol!r}; {what}")
+                meaning = ", which means the empty string" if symbol in EMPTY_SIGNS else ""
+                raise ValueError(f"expected symbols of one character, got {symbol!r}{meaning}; rename this symbol")
             edge = ElementTree.SubElement(automaton, "transition")
             for name, text in (("from", state), ("to", target), ("read", _printable(symbol))):
                 _add(edge, name, str(text))
@@ -175,7 +175,7 @@ def _names(states: Iterable[ElementTree.Element]) -> list[str]:
         if not name.isprintable() or not name or len(name) > MAX_NAME or name in names:
             raise ValueError(
                 f"expected a different printable id of 1 to {MAX_NAME:,} characters for each state, got "
-                f"{name[:60]!r}; number the states"
+                f"{name[:60]!r}{' twice' if name in names else ''}; number the states"
             )
         names[name] = None
     return list(names)
@@ -232,5 +232,7 @@ def _add(parent: ElementTree.Element, name: str, text: str | None = None) -> Non
 
 def _printable(text: str) -> str:
     if not text.isprintable() or (len(text) > 1 and text.strip() != text):
-        raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
+        raise ValueError(
+            f"expected printable symbols and answers without spaces at the ends, got {text!r}; change this text"
+        )
     return text

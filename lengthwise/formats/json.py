@@ -70,15 +70,15 @@ class JSON(ReadableFormat):
         content = strict_json_loads(text)
         if not isinstance(content, dict):
             raise ValueError(
-                f"expected a JSON object, got {type(content).__name__}; write the machine as an object with keys such "
-                "as symbols and table"
+                f"expected a JSON object, got {type(content).__name__}; write the machine as an object with entries "
+                "such as 'symbols' and 'table'"
             )
         try:
             machine = _machine(content)
         except (TypeError, AttributeError, OverflowError) as problem:
             raise ValueError(
-                "expected a machine's keys, such as symbols and table, with valid values, got other values "
-                f"({problem}); compare them with a file that write_machine writes"
+                f"expected valid values of the entries of a machine, got others ({problem}); compare the text with a "
+                "file that write_machine writes"
             ) from None
         check_names(machine.symbols + machine.classes)
         return machine
@@ -94,9 +94,7 @@ def _machine(content: Mapping[str, Any]) -> LabeledMachine:
         return labeled_dfa(DFA.from_json({**content, "alphabet": alphabet}))
     if "transitions" in content:
         return _named(content)
-    raise ValueError(
-        f"expected a machine with a table or transitions, got the entries {_listed(content)}; add one of the two"
-    )
+    raise ValueError(f"expected the entry 'table' or 'transitions', got {_listed(content)}; add one of these entries")
 
 
 def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
@@ -104,8 +102,11 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     if set(content) - {"classes", *_NOTES} != set(entries):
         missing = [entry for entry in entries if entry not in content]
         unknown = [entry for entry in content if entry not in (*entries, "classes", *_NOTES)]
-        way_out = f"add {', '.join(missing)}" if missing else f"remove {truncate(', '.join(unknown))}"
-        raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {_listed(content)}; {way_out}")
+        way_out = f"add {missing[0]!r}" if missing else f"remove {truncate(repr(unknown[0]))}"
+        raise ValueError(
+            f"expected the entries {', '.join(map(repr, entries))} and perhaps 'classes', got {_listed(content)}; "
+            f"{way_out}"
+        )
     symbols = _names(content["symbols"], "symbols")
     table = content["table"]
     outputs = content["outputs"]
@@ -115,14 +116,14 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
         )
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
         raise ValueError(
-            "start, outputs: expected a state number as start and answer numbers as outputs, got other values; write "
-            f"whole numbers, with {IGNORE} in outputs for no answer"
+            "start, outputs: expected a state number and answer numbers, got other values; write whole numbers, and "
+            f"{IGNORE} for no answer"
         )
     # Without names, every number up to the largest becomes an answer, so a single large number would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
         raise ValueError(
-            f"outputs: expected answer numbers below {MAX_UNNAMED:,} in a file without the entry classes, got "
-            f"{max(outputs)}; number the answers from 0, or add classes with a name for each number"
+            f"outputs: expected answer numbers below {MAX_UNNAMED:,} in a file without the entry 'classes', got "
+            f"{max(outputs)}; number the answers from 0, or add 'classes' with a name for each number"
         )
     machine = Transducer.from_json({**content, "symbols": symbols})
     named = content.get("classes") or [str(number) for number in range(max([0, *outputs]) + 1)]
@@ -134,8 +135,8 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
     known = {"transitions", *_DECORATIONS, *(name for names in _OTHER_NAMES.values() for name in names)}
     if unknown := [name for name in content if name not in known]:
         raise ValueError(
-            f"expected states, alphabet, initial, accepting and transitions, got {unknown[0][:80]!r}; leave this "
-            "entry out if it does not change which strings are accepted"
+            "expected the entries 'states', 'alphabet', 'initial', 'accepting' and 'transitions', got "
+            f"{unknown[0][:80]!r}; leave this entry out if it does not change which strings are accepted"
         )
     draft = Draft()
     declared = _names_of_all(content, "states")
@@ -160,7 +161,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
         draft.add_edge(source, symbol, target)
     initial = _names_of_states(_entry(content, "initial"))
     if not initial:
-        raise ValueError("initial: expected an initial state, got none; name one")
+        raise ValueError("initial: expected an initial state, got none; name a state")
     draft.set_starts(initial)
     return draft.automaton(set(_names_of_all(content, "accepting")))
 
@@ -175,7 +176,7 @@ def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
     for edge in transitions:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
             raise ValueError(
-                f"transitions: expected state, symbol and next state, got {str(edge)[:60]}; give these three"
+                f"transitions: expected state, symbol and next state, got {str(edge)[:60]}; give all three"
             )
         for target in _names_of_states(edge[2]):
             yield str(edge[0]), str(edge[1]), target
@@ -200,14 +201,14 @@ def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
 def _entry(content: Mapping[str, Any], name: str) -> Any:
     given = [other for other in _OTHER_NAMES[name] if other in content]
     if not given:
-        raise ValueError(f"expected the entry {name}, got only {_listed(content)}; add this entry")
+        raise ValueError(f"expected the entry {name!r}, got {_listed(content)}; add {name!r}")
     if len(given) > 1:
-        raise ValueError(f"expected the entry {name} once, got {given[0]} and {given[1]}; keep one of them")
+        raise ValueError(f"expected the entry {name!r} once, got {given[0]!r} and {given[1]!r}; keep one of them")
     return content[given[0]]
 
 
 def _listed(content: Mapping[str, Any]) -> str:
-    return ", ".join(content)[:80] or "none"
+    return truncate(", ".join(map(repr, content))) or "none"
 
 
 def _is_table(content: Any) -> bool:

@@ -39,11 +39,11 @@ def check_table(num_states: int, num_symbols: int) -> None:
     """Raise a ValueError for more than `MAX_NAMED_STATES` states, or more than `MAX_TRANSITIONS` transitions."""
     if num_states > MAX_NAMED_STATES:
         raise ValueError(
-            f"expected at most {MAX_NAMED_STATES:,} states, got {num_states:,}, including states that divide "
-            "edges with several symbols; make the machine smaller"
+            f"expected at most {MAX_NAMED_STATES:,} states, got {num_states:,}, including states that "
+            "reading adds; make the machine smaller"
         )
     if num_states * num_symbols > MAX_TRANSITIONS:
         raise ValueError(
             f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states * num_symbols:,} ({num_states:,} "
-            f"states that read {num_symbols:,} symbols); make the machine smaller"
+            f"states and {num_symbols:,} symbols); make the machine smaller"
         )

@@ -49,7 +49,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
         if len(words) > 3 and words[2] != words[3]:
             raise ValueError(
                 f"line {number}: expected an edge that writes the symbol it reads, got {words[2]!r} and {words[3]!r}; "
-                "for a transducer, use the task named machine"
+                "for a transducer, use the task 'machine'"
             )
     given = ATT.read(text)
     missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]

@@ -41,7 +41,7 @@ class Regex(ReadableFormat):
         dfa = machine.dfa()
         for symbol in dfa.symbols:
             if not symbol.isprintable():
-                raise ValueError(f"expected symbols that can be printed, got {symbol!r}; rename it")
+                raise ValueError(f"expected symbols that can be printed, got {symbol!r}; rename this symbol")
         pattern = regex_from_dfa(dfa)
         if machine.separator:
             return f"{pattern}\nwords: {' '.join(dfa.symbols)}\n"

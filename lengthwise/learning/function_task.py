@@ -204,7 +204,7 @@ class _Teacher:
             )
         if label not in self.labels and len(self.labels) == MAX_ANSWERS:
             raise ValueError(
-                f"f: expected at most {MAX_ANSWERS} different answers, got more answers, the last one "
+                f"f: expected at most {MAX_ANSWERS} different answers, got more, such as "
                 f"{truncate(repr(label))} for {self.quoted(string)}; return fewer different answers"
             )
         return self.labels.setdefault(label, len(self.labels))

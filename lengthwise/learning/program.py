@@ -55,8 +55,8 @@ class Program:
             )
         except (OSError, ValueError, IndexError) as problem:  # IndexError: no word
             raise ValueError(
-                f"command: expected a command that starts, got {command!r} ({problem}); try the command in a terminal "
-                "first"
+                f"command: expected a command that can be started, got {command!r} ({problem}); try the command in "
+                "a terminal first"
             ) from None
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
@@ -128,7 +128,7 @@ class Program:
             if not self._read():
                 raise self._ended()
             if len(self._unread) > MAX_LINE:
-                raise self._error(f"a line of at most {MAX_LINE:,} bytes", "a longer line")
+                raise self._error(f"a line of at most {MAX_LINE:,} bytes", "more bytes without a line break")
         answer, _, self._unread = self._unread.partition(b"\n")
         try:
             return answer.decode().removesuffix("\r")

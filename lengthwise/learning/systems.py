@@ -256,7 +256,7 @@ class _Queries:
                 raise
             names = [self._symbols[symbol] for symbol in string]
             raise ValueError(
-                f"system: expected an output to the string {spelled(names, self._symbols)}, got "
+                f"system: expected an output to the string {spelled(names, self._symbols)!r}, got "
                 f"{type(error).__name__} ({truncate(str(error))}); return an output to every symbol in every state"
             ) from error
 

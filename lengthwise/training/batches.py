@@ -73,12 +73,12 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
 def _way_out(task: Task, recipe: Recipe) -> str:
     if isinstance(task, LanguageTask):
         num_tokens = len(task.tokens("train"))
-        return f"its training split has {num_tokens:,} tokens: choose shorter lengths, or give a longer text"
+        return f"its training split has {num_tokens:,} tokens, so choose shorter lengths, or give a longer text"
     if isinstance(task, ExamplesTask):
         lengths = task.examples.lengths
         return (
-            f"its examples have lengths from {lengths.min()} to {lengths.max():,}: set train.min_length and "
-            "train.max_length in this range, or use preset examples, which takes all lengths"
+            f"set train.min_length and train.max_length within {lengths.min()} to {lengths.max():,}, the lengths of "
+            "its examples, or use the preset 'examples'"
         )
     return "choose other lengths" if recipe.lengths == "legal" else "raise train.max_length, or set lengths to 'legal'"
 

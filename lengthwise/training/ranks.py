@@ -127,14 +127,13 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         )
     if recipe.late_consistency and recipe.batch_size < 2 * ranks.size:
         raise ValueError(
-            f"train.late_consistency: expected 0 if each of {ranks.size} processes has one row of a batch, got "
-            f"{recipe.late_consistency:g}; this loss compares one half of a batch with the other, so use larger "
-            "batches, or set train.late_consistency to 0"
+            f"train.late_consistency: expected 0 for batches with fewer than {2 * ranks.size} strings in {ranks.size} "
+            f"processes, got {recipe.late_consistency:g}; raise train.batch_size, or set train.late_consistency to 0"
         )
     if recipe.states is not None:
         raise ValueError(
-            f"train.states: expected no value with {ranks.size} processes, because supervision by states combines "
-            "pieces of strings across the whole batch; train with one process, or leave out train.states"
+            f"train.states: expected no value with {ranks.size} processes; train with one process, or leave out "
+            "train.states"
         )
     if ranks.kind == "fsdp" and recipe.optimizer.needs_whole_matrices:
         raise ValueError(

@@ -287,8 +287,8 @@ class Recipe(Description):
             )
         if self.num_examples is not None and self.states:
             raise ValueError(
-                f"num_examples: expected no value if states are supervised, got {self.num_examples}; that supervision "
-                "does not read a fixed set of examples, so leave out num_examples or states"
+                f"num_examples: expected no value if states are supervised, got {self.num_examples}; leave out "
+                "num_examples or states"
             )
         return self
 

@@ -33,8 +33,8 @@ def check_task(task: Task, recipe: Recipe) -> None:
         augmentation.padding or augmentation.leading_padding or recipe.late_consistency
     ):
         raise ValueError(
-            f"train.augmentation: {task.name} has vectors as inputs, and no pads; set padding, leading_padding and "
-            "train.late_consistency to 0, as all presets except fast do"
+            f"train.augmentation: expected no pads for {task.name}, whose inputs are vectors; set padding, "
+            "leading_padding and train.late_consistency to 0, as all presets except fast do"
         )
 
     if recipe.states and not isinstance(task, RegularTask):
@@ -69,8 +69,8 @@ def check_trainable(model: SequenceModel) -> None:
             # A step below half a unit in the last place is rounded away. In bfloat16, this is 1/512 to 1/256 of the
             # weight.
             raise ValueError(
-                f"model: expected weights in float32 or float64, got {name} in {parameter.dtype}, where most steps "
-                "are too small to change a weight; train model.float(), and convert the weights afterwards"
+                f"model: expected weights in float32 or float64, got {name} in {parameter.dtype}; train "
+                "model.float(), and convert the weights afterwards"
             )
     for name, part in model.named_modules():
         if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse and part.weight.requires_grad:
@@ -108,8 +108,8 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
             changed = validated(type(task), {**fields, rise.field: value}, path="task")
         except ValueError as error:
             raise ValueError(
-                f"train.task_rise.{name}: expected a value that {task.name} allows, got {value} ({error}); change "
-                f"train.task_rise.{name}"
+                f"train.task_rise.{name}: expected a value that {task.name} allows, got {value} "
+                f"({str(error).rsplit('; ', 1)[0]}); change train.task_rise.{name}"
             ) from None
         if _shapes(changed) != _shapes(task):
             raise ValueError(
@@ -169,9 +169,8 @@ def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
     """Raise a ValueError if supervision by states would merge pieces of strings with fewer layers than the model."""
     if recipe.states and recipe.states.rounds and isinstance(model, TreeModel) and len(model.tree.layers) > 1:
         raise ValueError(
-            f"train.states.rounds: expected 0 for a model with {len(model.tree.layers)} layers in each level, got "
-            f"{recipe.states.rounds}; supervision by states merges pieces of strings with one layer only, so set "
-            "rounds to 0, or the model's thickness to 1"
+            f"train.states.rounds: expected 0 for a model of thickness {len(model.tree.layers)}, got "
+            f"{recipe.states.rounds}; set rounds to 0, or model.thickness to 1"
         )
 
 
@@ -185,8 +184,8 @@ def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> Non
     if num_symbols > model.max_length:
         raise ValueError(
             f"train.max_length: expected strings of at most {model.max_length:,} symbols, the most that {model.name} "
-            f"reads, got {num_symbols:,} symbols at length {longest:,}; lower train.max_length, or give the model more "
-            "positions"
+            f"reads, got {num_symbols:,} symbols at length {longest:,}; lower train.max_length, or "
+            "give the model more positions"
         )
 
 

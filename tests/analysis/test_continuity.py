@@ -117,7 +117,7 @@ def test_a_model_is_a_function_of_its_embeddings(name: str, config: dict[str, ob
 
 def test_models_that_read_their_embeddings_otherwise_are_refused() -> None:
     for name in ("regular-gpt", "block-linear-rnn"):
-        with pytest.raises(ValueError, match="model: expected a model that embeds each position separately, got"):
+        with pytest.raises(ValueError, match="expected a model that reads its embedding only to embed symbols, got"):
             on_embeddings(make_model(name, make_task("parity")))
     with pytest.raises(ValueError, match="model: expected a model with a single embedding, got 0"):
         on_embeddings(make_model("rnn", make_task("parity")))

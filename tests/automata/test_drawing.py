@@ -164,7 +164,7 @@ def test_large_machines_and_missing_names_are_refused_in_one_sentence() -> None:
     with pytest.raises(ValueError, match=expected):
         machine_svg(chain, ("a",))
     assert "DOT" in drawing_obstacle(chain)
-    with pytest.raises(ValueError, match="classes: expected a name for answer 1, got 1 names"):
+    with pytest.raises(ValueError, match="classes: expected at least 2 names, got 1;"):
         machine_svg(Transducer(Semiautomaton(np.array([[0]]), ("x",)), 0, np.array([1])), ("a",))
 
 

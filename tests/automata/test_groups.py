@@ -163,7 +163,7 @@ def test_large_products_of_cycles_are_no_trouble() -> None:
 )
 def test_unknown_groups_are_refused(name: str) -> None:
     sentence = (
-        rf"^group: expected one of S2 to S6, A3 to A6, .*Q8 to Q100 \(Q in steps of 4\), .*got '{name[:40]}'; give"
+        rf"^group: expected one of S2 to S6, A3 to A6, .*Q8 to Q100 \(Q in steps of 4\), .*got '{name[:40]}'; use"
     )
     with pytest.raises(ValueError, match=sentence):
         permutation_group(name)
@@ -176,7 +176,7 @@ def test_unknown_groups_are_refused(name: str) -> None:
         (((1, 0),) * 1_001, "expected 1 to 1,000 permutations, got 1001"),
         (
             ((1, 0), (1, 2, 0)),
-            "expected permutations of as many points as generator 0 has (2), got 3 points in generator 1",
+            "expected permutations of the same number of points, got 2 in generator 0 and 3 in generator 1",
         ),
         (((1, 0), (1, 1)), "expected each of 0..1 once, got [1, 1] as generator 1; list the images of the points"),
         (((1, 2),), "expected each of 0..1 once, got [1, 2] as generator 0"),

@@ -96,5 +96,5 @@ def test_a_seed_is_a_language_everywhere() -> None:
 
 def test_a_size_without_languages_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lengthwise.automata.random_languages.MAX_ATTEMPTS", 3)
-    with pytest.raises(ValueError, match=r"^num_states: expected a size of nontrivial languages, got 30"):
+    with pytest.raises(ValueError, match=r"^num_states: expected a nontrivial language, got only trivial ones in 3"):
         random_language(30, 26, 0)

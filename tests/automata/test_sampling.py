@@ -100,10 +100,10 @@ def test_rows_choose_their_language() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match=r"weights: expected positive numbers"):
         joint_sampler([bounded_dyck(2)], (1.0, 0.0))
-    with pytest.raises(ValueError, match=r"got 5 columns, but start 0 has no string of this length"):
+    with pytest.raises(ValueError, match=r"at which start 0 has strings .*, got 5 columns; choose a length"):
         bounded_dyck(2).sample(np.zeros((3, 5)))
     with pytest.raises(
-        ValueError, match=r"length: expected at most 50,000,000 symbols for samplers of 4 states that re"
+        ValueError, match=r"length: expected at most 50,000,000 for 4 states and an alphabet of 2 symbols"
     ):
         bounded_dyck(2).sample(np.broadcast_to(0.0, (1, 250_000_002)))
     with pytest.raises(ValueError, match=r"languages: expected at least one automaton, got none"):

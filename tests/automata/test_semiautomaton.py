@@ -72,9 +72,7 @@ def test_explore_numbers_states_breadth_first() -> None:
 def test_machines_without_an_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(semiautomaton, "MAX_TRANSITIONS", 10)
     assert explore(("l", "r"), 0, lambda state, symbol: (state + 1) % 5)[0].num_states == 5
-    with pytest.raises(
-        ValueError, match=r"^machine: expected at most 10 transitions, got more, from over 5 states and 2"
-    ):
+    with pytest.raises(ValueError, match=r"^machine: expected at most 10 transitions, got more \(over 5 states and 2"):
         explore(("l", "r"), 0, lambda state, symbol: state + 1)
 
 

@@ -79,5 +79,5 @@ def test_bad_input_is_refused() -> None:
 
 @pytest.mark.unchecked
 def test_answers_are_numbers() -> None:
-    with pytest.raises(ValueError, match=r"^outputs: expected ids of answers, got an array of float64; number"):
+    with pytest.raises(ValueError, match=r"^outputs: expected ids of answers, got numbers of type float64; number"):
         Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([0.5]))

@@ -303,7 +303,7 @@ def test_benchmarks_are_listed_and_a_faulty_request_is_one_sentence(tmp_path: Pa
         (("pd-ssm", "--out", str(tmp_path / "x.xls")), "--out: expected a name that ends in .md, "),
         (("pd-ssm", "--scale", "large"), "--scale: expected 'smoke' or 'small' or 'paper', got 'large'; choose one"),
         (("--scale", "zz"), "--scale: expected 'smoke' or 'small' or 'paper', got 'zz'; choose one"),
-        (("leaderboard", "--scale", "paper"), "--scale: expected small or smoke, got paper"),
+        (("leaderboard", "--scale", "paper"), "--scale: expected 'small' or 'smoke', got 'paper'"),
         (("leaderboard", "--columns", "GUR"), "--columns: expected names of columns, got 'GUR'; did you mean 'GRU'?"),
     ):
         assert exit_code("bench", *given, "--pages", str(tmp_path)) == 2

@@ -152,7 +152,7 @@ def test_a_mealy_machine_is_written_in_dot(capsys) -> None:
     assert ('label="b/accept"' in text, text.count("shape=circle")) == (True, 1)
     assert printed(capsys, "diff", "mealy.dot", "(a|b)*b")[0] == 0
     code, _, err = printed(capsys, "convert", "(a|b)*b", "mealy.json", "--mealy")
-    assert (code, "mealy.json: expected a DOT file (.dot) for a Mealy machine" in err) == (2, True)
+    assert (code, "mealy.json: expected a path that ends in .dot for a Mealy machine" in err) == (2, True)
 
 
 def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:

@@ -87,14 +87,17 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
         ),
         (
             ["00000111", "--rational", "--max-dimension", "3"],
-            "needs with a rational matrix (order 8 alone needs 4), got 3",
+            "needs with a rational matrix, got 3",
         ),
         (["ab", "--rational", "--robust"], "--robust: not allowed with --rational"),
         (
             ["ab", "--max-dimension", "x"],
             "--max-dimension: expected a whole number of at least 1, got x; give such a number",
         ),
-        (["ab", "--max-dimension", "5000"], "periods are at most 1,000, so lower max_dimension or leave it out"),
+        (
+            ["ab", "--max-dimension", "5000"],
+            "at most 999, which is enough for every word, got 5000; lower",
+        ),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
         (["ab", "--out", "orbit.jpg"], "--out: expected a name that ends in .png, .svg, .pdf, got 'orbit.jpg'"),
         ([], "WORD"),

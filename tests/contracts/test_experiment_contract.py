@@ -55,7 +55,9 @@ def test_scale_paper_trains_longer_or_is_refused_where_the_experiment_is_our_own
     except ValueError as error:
         refusal = str(error)
     if refusal:
-        assert re.match("scale: expected small or smoke, got paper, but .*; use small, or smoke for a trial", refusal)
+        assert re.match(
+            "scale: expected 'small' or 'smoke', got 'paper', but .*; use 'small', or 'smoke' for a trial", refusal
+        )
         return
     check_complete(name, experiment)
     small, paper = (sum(spec.recipe.steps for spec in made(name, scale).specs) for scale in ("small", "paper"))

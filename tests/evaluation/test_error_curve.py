@@ -84,7 +84,7 @@ def test_what_cannot_be_measured_is_one_sentence() -> None:
         error_curve(model, TREES, 4, num_prompts=0)
     with pytest.raises(ValueError, match="got rnn, which reads symbols; choose from looped"):
         make_model("rnn", TREES)
-    with pytest.raises(ValueError, match=r"train\.augmentation: decision-tree has vectors as inputs, and no pads"):
+    with pytest.raises(ValueError, match=r"train\.augmentation: expected no pads for decision-tree, whose inputs are"):
         train(model, TREES, Recipe(steps=1, max_length=4, augmentation={"state_noise": 0, "late_state_noise": 0}))
 
 

@@ -248,11 +248,11 @@ START = "__start0 -> a; "
     ("text", "message"),
     [
         ("graph { a -- b }", r"^line 1: expected a directed graph, which begins with digraph, got graph; correct"),
-        ('digraph { a -> b [label="x"] }', r"^expected an initial state, got none; mark one$"),
+        ('digraph { a -> b [label="x"] }', r"^expected an initial state, got none; mark a state as initial$"),
         ('digraph { __start0 -> a; __start1 -> b; a -> b [label="x/1"] }', r"one initial state, got 'a' and 'b'; choo"),
         (
             f'digraph {{ {START} a -> b [label="x/1"]; a -> a [label="x/2"] }}',
-            r"two of 'x' from state 'a'; remove one of them",
+            r"two for state 'a' and symbol 'x'; remove one of them",
         ),
         (
             f'digraph {{ {START} a -> a [label="x,"] }}',
@@ -285,7 +285,7 @@ START = "__start0 -> a; "
         ('digraph { __start0 -> a [label="x"]; a -> a [label="y"] }', r"no label on the edge from '__start0'"),
         (
             'digraph { a [label="x }',
-            r"^line 1: expected names, quoted .* of DOT, got '\"'; close this text by another quote$",
+            r"^line 1: expected names, quoted .* of DOT, got '\"'; close this text with a second quote$",
         ),
         ("digraph { a [label=x", r"^line 1: expected '\]', got the end of the file; correct"),
         ("digraph { a } b", r"^line 1: expected the end of the file, got b; correct"),

@@ -50,11 +50,11 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
             'q0 [label="q0/0"]; q1 [label="q1"]; ' + FLIP,
             r"an output in the label of each state, .* \(node 'q1'\); add the output",
         ),
-        ('q0 [label="q0:0"]; q1 [label="q1:1"]; ' + FLIP, r"got none, but the label 'q0:0' \(node 'q0'\)"),
-        ('q0 [label="closed"]; q1 [label="open"]; ' + FLIP, r"got none, but the label 'closed' \(node 'q0'\)"),
-        ("q0; q1 [color=red]; " + FLIP, r"got none, but color=red \(node 'q1'\)"),
-        ("node [style=filled fillcolor=green]; q0; q1; " + FLIP, r"got none, but style=filled \(node 'q1'\)"),
-        ("q0; q1 [shape=box]; " + FLIP, r"got none, but shape=box \(node 'q1'\)"),
+        ('q0 [label="q0:0"]; q1 [label="q1:1"]; ' + FLIP, r"got only the label 'q0:0' \(node 'q0'\)"),
+        ('q0 [label="closed"]; q1 [label="open"]; ' + FLIP, r"got only the label 'closed' \(node 'q0'\)"),
+        ("q0; q1 [color=red]; " + FLIP, r"got only color=red \(node 'q1'\)"),
+        ("node [style=filled fillcolor=green]; q0; q1; " + FLIP, r"got only style=filled \(node 'q1'\)"),
+        ("q0; q1 [shape=box]; " + FLIP, r"got only shape=box \(node 'q1'\)"),
         (
             "q0 [shape=doublecircle]; q1 [shape=box]; q2; q0 -> q1 [label=a]; ",
             r"look alike, got the shapes box and circle \(node 'q2'\)",
@@ -93,12 +93,12 @@ def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (("a:0.5", "a:0.5"), r"^line 2: expected symbols, got 'a:0\.5', which ends like a probability"),
+        (("a:0.5", "a:0.5"), r"^line 2: expected symbols without probabilities, got 'a:0\.5'; remove the probability"),
         (("a:1", "b:1"), r"got 'a:1', which may be one symbol or several parts; write \\: in a symbol"),
-        (("0.5", "0.5"), r"got '0\.5', which ends like a probability"),
-        (("a (50%)", "b (50%)"), r"got 'a \(50%\)', which ends like a probability"),
-        (("a, 0.5", "b, 1.0"), r"got 'a, 0\.5', which ends like a probability"),
-        (("a/x:0.5", "b/x:0.5"), r"expected outputs, got 'a/x:0\.5', which ends like a probability"),
+        (("0.5", "0.5"), r"got '0\.5'; remove the probability"),
+        (("a (50%)", "b (50%)"), r"got 'a \(50%\)'; remove the probability"),
+        (("a, 0.5", "b, 1.0"), r"got 'a, 0\.5'; remove the probability"),
+        (("a/x:0.5", "b/x:0.5"), r"expected outputs without probabilities, got 'a/x:0\.5'; remove"),
         (("a/x:1", "b/x:1"), r"expected outputs, got probabilities as in 'a/x:1'; remove them"),
         (("a / push(x)", "b / pop(x)"), r"got 'a / push\(x\)', which changes a stack"),
         (("a|x", "b"), r"got 'a\|x', which may be one symbol or several parts"),
@@ -116,10 +116,10 @@ def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
         (("&lt;", "a"), r"got the entity '&lt;' in the label '&lt;'; write the character, or \\& for an ampersand"),
         (("a/&gt;", "b/x"), r"got the entity '&gt;' in the label"),
         (("{a,b}", "c"), r"got the set '\{a,b\}'; write a, b for several symbols and"),
-        ((r"\G", "c"), r"escapes that stand for names, got '\\\\G'"),
+        ((r"\G", "c"), r"escapes for line breaks and names, got '\\\\G'"),
         (
             (r"in\nout", r"in\nno"),
-            r"got the label .* of several parts; write a/x if a part is an output, or draw an edge for each symbol",
+            r"only the label .* of several parts; write a/x if a part is an output, or draw an edge for each symbol",
         ),
         (("in,out", "in,no"), r"the label 'in,out' of several parts; write a/x if a part is an output"),
     ],
@@ -361,5 +361,5 @@ def test_a_group_at_an_edge_declares_no_state() -> None:
 def test_a_drawing_of_openfst_may_have_one_state() -> None:
     text = 'digraph FST {\n0 [label = "0", shape = doublecircle, style = bold]\n\t0 -> 0 [label = "a"];\n}\n'
     assert DOT.read(text).answer_names() == ["accept"]
-    with pytest.raises(ValueError, match=r"^expected an initial state, got none; mark one$"):
+    with pytest.raises(ValueError, match=r"^expected an initial state, got none; mark a state as initial$"):
         DOT.read(text.replace("FST", "g"))

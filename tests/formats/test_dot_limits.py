@@ -57,7 +57,7 @@ def test_tables_are_bounded(monkeypatch) -> None:
     for output, body in (("", "q0 [shape=doublecircle];"), ("/x", ""), ("", "")):
         states = " ".join(f'q{state} [label="q{state}/x"];' for state in range(11)) if not body + output else ""
         with pytest.raises(
-            ValueError, match=r"^expected at most 100 transitions, got 1\d0 \(1\d states that read 10 symbols"
+            ValueError, match=r"^expected at most 100 transitions, got 1\d0 \(1\d states and 10 symbols"
         ):
             DOT.read(drawn(body + states + "node [shape=circle];" * bool(body) + edges.replace("{}", output)))
 
@@ -67,7 +67,7 @@ def test_sets_of_states_are_bounded(monkeypatch) -> None:
     edges = " ".join(f"q{state} -> {{q0 q{state + 1}}} [label=a];" for state in range(30))
     with pytest.raises(
         ValueError,
-        match=r"lead to at most 100 states in all sets of states together, got more; give a smaller automaton$",
+        match=r"construction with at most 100 states in all its sets, got more; give a smaller nondet",
     ):
         DOT.read(drawn(f"q0 [shape=doublecircle]; node [shape=circle]; {edges}"))
 

@@ -51,7 +51,7 @@ def test_only_machines_with_names_of_answers_are_written_and_the_way_to_one_is_n
 def test_a_mealy_machine_is_written_as_dot_alone(tmp_path: Path) -> None:
     machine = read_text(tmp_path, 'digraph { __start0 -> q; q -> q [label="a/x"] }')
     with pytest.raises(
-        ValueError, match=r"m\.json: expected a DOT file \(\.dot\) for a Mealy machine; name a DOT file$"
+        ValueError, match=r"m\.json: expected a path that ends in \.dot for a Mealy machine; change the suffix$"
     ):
         write_machine(machine, tmp_path / "m.json", mealy=True)
     write_machine(machine, tmp_path / "m.dot", mealy=True)

@@ -71,20 +71,20 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
     [
         (
             change(["nodes", 0, "data", "trans_counts"], {}),
-            r"^expected the data of a node that FlexFringe writes if its heuristic counts types",
+            r"^expected the data of a node \(.*\), got 'trans_counts'; export a model",
         ),
         (
             change(["nodes", 0, "data"], None),
-            r"^expected the data of a node .*, got NoneType; learn with such a heuristic",
+            r"^expected the data of a node .*, got NoneType; export a model",
         ),
-        (change(["nodes", 0, "weight"], 1), r"^expected the entries of a node .*, got 'weight'; learn with"),
-        (change(["edges", 0, "guard"], "x < 1"), r"^expected the entries of an edge .*, got 'guard'; learn with"),
-        (change(["more"], []), r"^expected the entries that FlexFringe writes"),
+        (change(["nodes", 0, "weight"], 1), r"^expected the entries of a node .*, got 'weight'; export a model"),
+        (change(["edges", 0, "guard"], "x < 1"), r"^expected the entries of an edge .*, got 'guard'; export a model"),
+        (change(["more"], []), r"^expected the entries \(.*\), got 'more'; export a model"),
         (
             change(["nodes", 1, "source"], -1),
-            r"^nodes: expected one node with source -1, got 2 nodes; give one",
+            r"^nodes: expected one node with source -1, got 2; give this source",
         ),
-        (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got 0 twice; keep one of"),
+        (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got id 0 twice; keep one of"),
         (
             change(["nodes", 1, "id"], None),
             r"^expected the number of a node, got 'None'; export the model again with FlexFringe$",
@@ -95,11 +95,11 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
         ),
         (
             change(["edges", 1], edge(9, "login", 2)),
-            r"^edges: expected declared nodes and symbols, got sou",
+            r"^edges: expected declared nodes and symbols, got node 9",
         ),
         (
             change(["edges", 1], edge(0, "x", 2)),
-            r"^edges: expected declared nodes and symbols, got name 'x'",
+            r"^edges: expected declared nodes and symbols, got symbol 'x'",
         ),
         (change(["types"], ["1", "1"]), r"^types: expected different texts that are not empty, got"),
         (

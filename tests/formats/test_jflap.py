@@ -72,7 +72,7 @@ def test_moore_and_mealy_machines_are_read() -> None:
     ("change", "message"),
     [
         (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; save a machine of one of"),
-        (("<initial/>", ""), r"^expected an initial state, got none; mark one$"),
+        (("<initial/>", ""), r"^expected an initial state, got none; mark a state as initial$"),
         (("<to>1</to>&#13;", "<to>7</to>"), r"^state '7' is used, but not declared; declare it$"),
         (
             ("<type>fa", "<type>moore"),
@@ -90,7 +90,7 @@ def test_faults_are_named(change: tuple[str, str], message: str) -> None:
 def test_symbols_are_characters() -> None:
     from lengthwise.formats.att import ATT
 
-    with pytest.raises(ValueError, match=r"^expected symbols of one character, got 'push'; rename it$"):
+    with pytest.raises(ValueError, match=r"^expected symbols of one character, got 'push'; rename this symbol$"):
         JFLAP.write(ATT.read("0 0 push\n0\n"))
 
 
@@ -98,7 +98,7 @@ def test_symbols_are_characters() -> None:
 def test_answers_can_be_printed(answer: str) -> None:
     """A reader leaves out blanks around an answer."""
     machine = JFLAP.read(mealy("moore", "<output>o{}</output>", "")).renamed({"o0": answer})
-    with pytest.raises(ValueError, match=r"^expected symbols and answers that can be printed, got '.*'; rename it$"):
+    with pytest.raises(ValueError, match=r"^expected printable symbols and answers .*, got '.*'; change this text$"):
         JFLAP.write(machine)
 
 
@@ -126,7 +126,7 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
         JFLAP.read(text.replace("<read>b", f"<read>a{sign}"))
     with pytest.raises(
         ValueError,
-        match=f"^expected symbols of one character, got '{sign}'; rename it, because it means the empty string",
+        match=f"^expected symbols of one character, got '{sign}', which means the empty string; rename",
     ):
         JFLAP.write(labeled_dfa(dfa_from_regex(f"{sign}*")))
 

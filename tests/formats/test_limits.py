@@ -51,7 +51,7 @@ def test_jflap_is_read_in_bounded_memory() -> None:
         "'aaaaaaa",
         "refused: expected XML without a document type, got <!DOCTYPE",
         "read",
-        "refused: expected at most 10,000,000 transitions, got 81,009,000 (9,001 states that read 9,000 symbols",
+        "refused: expected at most 10,000,000 transitions, got 81,009,000 (9,001 states and 9,000 symbols",
         "refused: expected at most 200,000 states, got 20",
         "refused: expected edges with symbols, got no such edge",
         "refused: expected a machine's text of at most 20,000,000 characters, got 20,000,",
@@ -76,10 +76,10 @@ def test_json_is_read_in_bounded_memory() -> None:
     starts = [
         "refused: expected a JSON object, got list",
         "refused: expected a machine's text of at most 20,000,000 characters, got 20,000,002",
-        "refused: expected at most 10,000,000 transitions, got 400,020,000 (20,001 states that read 20,000 symbols",
+        "refused: expected at most 10,000,000 transitions, got 400,020,000 (20,001 states and 20,000 symbols",
         "refused: expected at most 200,000 states, got 200,001",
         "refused: expected symbols and answers of at most 1,000 characters, got 1,000,000",
-        "refused: expected at most 10,000,000 transitions, got 81,009,000 (9,001 states that read 9,000 symbols",
+        "refused: expected at most 10,000,000 transitions, got 81,009,000 (9,001 states and 9,000 symbols",
     ]
     assert [outcome[: len(start)] for outcome, start in zip(outcomes, starts, strict=True)] == starts
 

@@ -76,7 +76,7 @@ def test_numbers_of_answers_are_bounded_without_names(monkeypatch: pytest.Monkey
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 2)
     with pytest.raises(
         ValueError,
-        match=r"^outputs: expected answer numbers below 2 in .*, got 2; number the answers from 0, or add classes ",
+        match=r"^outputs: expected answer numbers below 2 in .*, got 2; number the answers from 0, or add 'classes' ",
     ):
         JSON.read(text)
     assert JSON.read(text.replace("}", ', "classes": ["x", "y", "z"]}')).answer_names() == ["z"]
@@ -94,15 +94,15 @@ OURS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], r"^expected a JSON object, got list; write the machine as an object with keys"),
-        ({"a": 1}, r"^expected a machine with a table or transitions, got the entries a; add one of the two$"),
-        ({**OURS, "more": 1}, r"^expected the entries symbols, start, table, outputs and classes, got "),
+        ([], r"^expected a JSON object, got list; write the machine as an object with entries"),
+        ({"a": 1}, r"^expected the entry 'table' or 'transitions', got 'a'; add one of these entries$"),
+        ({**OURS, "more": 1}, r"^expected the entries .* and perhaps 'classes', got 'symbols', .*; remove 'more'$"),
         ({**OURS, "table": [[1], [0, 1]]}, r"^table: expected rows of 1 state numbers, got other rows"),
         ({**OURS, "table": [[1], [0.5]]}, r"^table: expected rows of 1 state numbers, got other rows"),
         ({**OURS, "table": [1, 0]}, r"^table: expected rows of 1 state numbers, got other rows"),
         (
             {**OURS, "outputs": 0},
-            r"^start, outputs: expected a state number as start and answer numbers as outputs, got",
+            r"^start, outputs: expected a state number and answer numbers, got",
         ),
         ({**OURS, "table": [[1], [2]]}, r"^table: expected next states in 0\.\.1, got 2"),
         ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
@@ -112,13 +112,13 @@ OURS: dict[str, Any] = {
         ),
         (
             {**OURS, "start": True},
-            r"^start, outputs: expected a state number as start and answer numbers as outputs, got",
+            r"^start, outputs: expected a state number and answer numbers, got",
         ),
         ({**OURS, "start": 7}, r"^start: expected a state in 0\.\.1, got 7"),
         ({**OURS, "symbols": [1]}, r"^symbols: expected a list of names, got \[1\]; write strings$"),
         ({**OURS, "classes": ["no", "no"]}, r"^classes: expected distinct names that are not empty, got"),
         ({**TRIPLES, "initial_state": ["s0", "s7"]}, r"^state 's7' is used, but not declared; declare it$"),
-        ({**TRIPLES, "initial_state": []}, r"^initial: expected an initial state, got none; name one$"),
+        ({**TRIPLES, "initial_state": []}, r"^initial: expected an initial state, got none; name a state$"),
         ({**TRIPLES, "initial_state": "s7"}, r"^state 's7' is used, but not declared; declare it$"),
         ({**TRIPLES, "accepting_states": ["s7"]}, r"^state 's7' is used, but not declared; declare it$"),
         (
@@ -128,16 +128,19 @@ OURS: dict[str, Any] = {
         ({**TRIPLES, "transitions": [["s0", "5c"]]}, r"^transitions: expected state, symbol and next state, got"),
         (
             {**TRIPLES, "transitions": 7},
-            r"^expected a machine's keys, such as symbols and table, with valid values, got other values \(",
+            r"^expected valid values of the entries of a machine, got others \(",
         ),
-        ({**TRIPLES, "initial": "s0"}, r"^expected the entry initial once, got initial and initial_state; keep one of"),
+        (
+            {**TRIPLES, "initial": "s0"},
+            r"^expected the entry 'initial' once, got 'initial' and 'initial_state'; keep",
+        ),
         (
             {**TRIPLES, "outputs": {"s0": "x"}},
-            r"^expected states, alphabet, initial, .*, got 'outputs'; leave this entry out if",
+            r"^expected the entries 'states', 'alphabet', .*, got 'outputs'; leave this entry out if",
         ),
         ({**TRIPLES, "alphabet": ["5c", "10c", 1, "1"]}, r"^alphabet: expected a list of symbols with different names"),
         ({**TRIPLES, "alphabet": {"5c": 1, "10c": 2}}, r"^alphabet: expected a list of symbols with different names"),
-        ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got only alphabet, "),
+        ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry 'states', got 'alphabet', "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
             r"^accepting: expected state numbers, got True; list the numbers of the accepting states$",
@@ -167,7 +170,7 @@ def test_a_state_without_a_name_is_one_like_the_others() -> None:
         ({"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [0.5], "start": 0}, "accepting: expected a state"),
         (
             {"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [3_000_000]},
-            "outputs: expected answer numbers below 10,000 in a file without the entry classes",
+            "outputs: expected answer numbers below 10,000 in a file without the entry 'classes'",
         ),
     ],
 )

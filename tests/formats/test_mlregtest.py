@@ -48,7 +48,7 @@ def test_three_columns_are_read_as_an_acceptor() -> None:
         ("0 1 a b\n1\n", "", r"^line 1: expected an edge that writes the symbol it reads, got 'a' and 'b'; for"),
         ("0 1 a a 0.5\n1\n", "", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
         (NO_AA, "a", r"^alphabet: expected every symbol of the edges, got an alphabet without 'b'; add this symbol$"),
-        ("", "", r"^expected 3 words on the line of every edge"),
+        ("", "", r"^expected edges that all have 3 words"),
     ],
 )
 def test_other_texts_are_rejected(text: str, alphabet: str, message: str) -> None:

@@ -72,7 +72,7 @@ def test_faults_are_named(text: str, message: str) -> None:
 
 def test_symbols_can_be_printed() -> None:
     machine = JSON.read('{"alphabet": ["\\u0007"], "transitions": [[0]], "accepting": [], "start": 0}')
-    with pytest.raises(ValueError, match=r"^expected symbols that can be printed, got '\\x07'; rename it$"):
+    with pytest.raises(ValueError, match=r"^expected symbols that can be printed, got '\\x07'; rename this symbol$"):
         Regex.write(machine)
 
 
@@ -80,6 +80,6 @@ def test_other_answers_are_refused() -> None:
     machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [0], "classes": ["x", "y"]}')
     with pytest.raises(
         ValueError,
-        match=r"^classes: expected two answers such as reject and accept, got x, y; name the answer that accepts",
+        match=r"^classes: expected two answers such as reject and accept, got 'x', 'y'; name the accepting answer",
     ):
         Regex.write(machine)

@@ -128,7 +128,7 @@ class Silent(Lock):
         (
             Jammed("ab"),
             "ab",
-            r"^system: expected an output to the string .*b, got KeyError \('b'\); return an",
+            r"^system: expected an output to the string '.*b', got KeyError \('b'\); return an",
         ),
         (Silent("ab"), "ab", "system: expected outputs whose text is printable and not empty, got ''; return"),
         (Lock("ab"), "aba", "symbols: expected one or more different symbols without blanks"),
@@ -292,7 +292,10 @@ LINE = "print(line.strip())"
         ("print(2 * line, end='')", "expected one line of output for each line of input, got one more line: b'RESET"),
         ("print(line * (1 + (line == 'b\\n')), end='')", r"got one more line: b'b\\n', after ab; print one line"),
         ("sys.stdout.buffer.write(b'\\xff\\n')", r"expected text in UTF-8, got b'\\xff', after RESET"),
-        ("print('x' * 20_000)", "expected a line of at most 10,000 bytes, got a longer line, after RESET"),
+        (
+            "print('x' * 20_000)",
+            "at most 10,000 bytes, got more bytes without a line break, after RESET",
+        ),
     ],
     indirect=["broken"],
 )
@@ -310,7 +313,7 @@ def test_programs_that_break_the_protocol_get_one_sentence(broken: Program, sent
 
 @pytest.mark.parametrize("command", ["", "no-such-program", "'open quote"])
 def test_commands_that_do_not_start_are_named(command: str) -> None:
-    with pytest.raises(ValueError, match="command: expected a command that starts, got "):
+    with pytest.raises(ValueError, match="command: expected a command that can be started, got "):
         Program(command)
 
 

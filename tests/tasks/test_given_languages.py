@@ -109,7 +109,11 @@ def test_a_file_is_given_alone_and_holds_an_automaton(tmp_path: Path) -> None:
     path.write_text("0 0 a x\n0 1 b y\n1 1 a z\n1 0 b x\n0\n1\n")
     assert make_task("machine", file=str(path)).classes == ("x", "y", "z")
     for name, fields, message in (
-        ("dfa", {"file": str(path)}, r"^task\.file: classes: expected two answers such as reject and accept, got x, y"),
+        (
+            "dfa",
+            {"file": str(path)},
+            r"^task\.file: classes: expected two answers .*, got 'x', 'y', 'z'; name",
+        ),
         (
             "dfa",
             {"file": str(path), "start": 0},

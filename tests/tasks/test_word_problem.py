@@ -98,13 +98,13 @@ def test_generators_name_their_group_or_need_no_name() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"group": "Q10"}, r"^task\.group: expected one of S2 to S6, .*, got 'Q10'; give other groups by generators$"),
+        ({"group": "Q10"}, r"^task\.group: expected one of S2 to S6, .*, got 'Q10'; use generators for other groups$"),
         ({"group": "S7"}, r"^task\.group: expected one of S2 to S6, .*, got 'S7'; "),
         ({"group": ""}, r"^task\.group: expected one of .*, got ''; "),
         ({"generators": [[0, 0]]}, r"^task\.generators: expected each of 0\.\.1 once, got \[0, 0\] as generator 0; "),
         (
             {"generators": [[1, 0], [1, 2, 0]]},
-            r"^task\.generators: expected permutations of as many points as generator 0 has",
+            r"^task\.generators: expected permutations of the same number of points, got",
         ),
         ({"generators": [["x"]]}, r"^task\.generators\.0\.0: expected a valid integer.*, got 'x'; give such a value$"),
         (

@@ -146,7 +146,7 @@ def test_windows_longer_than_the_text_are_refused(novel: Path) -> None:
     size = len(task.tokens("train"))
     recipe = Recipe(min_length=5_000, max_length=5_000, lengths="legal")
     with pytest.raises(
-        ValueError, match=f"^train.max_length: .* training split has {size:,} tokens: choose shorter lengths"
+        ValueError, match=f"^train.max_length: .* training split has {size:,} tokens, so choose shorter lengths"
     ):
         training_lengths(task, recipe)
 

@@ -26,9 +26,7 @@ RECIPE = Recipe(
 def test_pieces_are_merged_by_the_one_layer_of_a_level() -> None:
     task = dyck()
     thick = make_model("regular-gpt", task, **SMALL, thickness=2)
-    with pytest.raises(
-        ValueError, match=r"^train.states.rounds: expected 0 for a model with 2 layers in each level, got \d+; .* set"
-    ):
+    with pytest.raises(ValueError, match=r"^train.states.rounds: expected 0 for a model of thickness 2, got \d+; set"):
         TrainingState(thick, RECIPE, task)
     TrainingState(thick, RECIPE.model_copy(update={"states": StatesRecipe(batch_size=16, rounds=0)}), task)
 

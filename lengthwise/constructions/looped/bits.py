@@ -123,8 +123,8 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
         raise ValueError(
-            f"targets: expected one or more vectors of one nonzero length, got {len(targets)} vectors of "
-            f"lengths {sorted(dimensions)}; give lists of equal length with at least one number"
+            f"targets: expected one or more vectors of equal, nonzero length, got {len(targets)} vectors of lengths "
+            f"{sorted(dimensions)}; give lists of equal length with at least one number"
         )
     _check_count(len(targets))
     values: np.ndarray = np.frompyfunc(Fraction, 1, 1)(np.array([list(value) for value in targets], dtype=object))
@@ -201,7 +201,4 @@ def _nearest(number: Fraction) -> int:
 
 def _check_count(count: int) -> None:
     if count > MAX_VALUES:
-        raise ValueError(
-            f"values: expected at most {MAX_VALUES:,} values, got {count:,}; take fewer values, because every loop "
-            "computes with integers that have a bit for each value"
-        )
+        raise ValueError(f"values: expected at most {MAX_VALUES:,} values, got {count:,}; take fewer values")

@@ -229,7 +229,7 @@ def _check_exact(array: np.ndarray) -> None:
         # Only fractions over a power of two are float64 numbers.
         if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
-                f"network: expected weights with exact float64 sums, namely integers up to 2^{FLOAT_BITS} over a "
-                f"power of 2, got a weight with {exact.numerator.bit_length()} bits in the numerator and "
-                f"{exact.denominator.bit_length()} in the denominator; use evaluate_exactly"
+                f"network: expected weights that are integers up to 2^{FLOAT_BITS} over a power of 2, got a weight "
+                f"with {exact.numerator.bit_length()} bits in the numerator and {exact.denominator.bit_length()} in "
+                "the denominator; use evaluate_exactly"
             )

@@ -140,10 +140,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     p = word.period
     check_kind("power", power, Integral, "a whole number")
     if gcd(power, p) != 1:
-        raise ValueError(
-            f"power: expected a number coprime to the period {p}, got {power}, for which cycles are shorter than "
-            f"{p}; take for example 1"
-        )
+        raise ValueError(f"power: expected a number coprime to the period {p}, got {power}; take for example 1")
     step = power if action == "inverse" else -power
     orbit = np.arange(p) * step % p
     hidden, readout = np.zeros((p, p), int), np.zeros((len(word.symbols), p), int)

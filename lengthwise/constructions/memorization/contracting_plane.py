@@ -99,10 +99,8 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
         waiting.append(((*halvings, 1), np.stack([second, third, middle])))
     else:
         return None
-    reached = f"{count:,} triangles with {len(known)} kinds of crossings"
     raise Undecided(
-        f"word: found neither a net that generates {word.text} nor a proof that none exists, after a search of "
-        f"{reached}; take another word"
+        f"word: found neither a net that generates {word.text!r} nor a proof that no such net exists; take another word"
     )
 
 

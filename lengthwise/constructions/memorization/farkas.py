@@ -122,8 +122,8 @@ def _check_count(period: int, below: int) -> None:
     count = comb((period - 1) // 2, max(0, below - 1) // 2)
     if count > MAX_CERTIFICATES:
         raise ValueError(
-            f"word: expected a proof of at most {MAX_CERTIFICATES:,} certificates, got {count:,}, one for each set of "
-            f"frequencies below dimension {below}; take a shorter word"
+            f"word: expected a proof with at most {MAX_CERTIFICATES:,} sets of frequencies, got {count:,}; take a "
+            "shorter word"
         )
 
 

@@ -70,8 +70,7 @@ def digits(word: Word) -> LinearGenerator:
     n, p = len(word.symbols), word.period
     if n < 2:
         raise ValueError(
-            f"word: expected two symbols or more, got {word.text!r}; give a word with different symbols, because a "
-            "word of one symbol needs no states"
+            f"word: expected at least two different symbols, got {word.text!r}; give a word with different symbols"
         )
     largest = n**p - 1
     value = sum(int(letter) * n ** (p - 1 - i) for i, letter in enumerate(word.letters))

@@ -59,8 +59,8 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
         if _stays(generator, len(text), symbols.index(end)):
             return generator
     raise ValueError(
-        f"text: expected a text that a net in float64 can generate, got {len(text)} symbols that change too "
-        "often; give a shorter text, or a text with longer blocks of equal symbols"
+        f"text: expected a text that a net in float64 can generate, got {len(text)} symbols in too many "
+        "blocks; give a shorter text, or a text with longer blocks of equal symbols"
     )
 
 

@@ -46,9 +46,7 @@ class LinearGenerator(NamedTuple):
     def states(self, count: int) -> Array:
         """Return the states h_1 ... h_count in the number type of the arrays; raise a ValueError unless W_x = 0."""
         if self.inputs is not None:
-            raise ValueError(
-                "inputs: expected None, got a W_x, so the states depend on the output; call generate instead"
-            )
+            raise ValueError("inputs: expected a generator without W_x, got W_x; call generate instead")
         count = whole_number("count", count, 0, MAX_COUNT)
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
         state = self.first

@@ -103,9 +103,8 @@ def memorize(
         )
     if max_dimension is not None and max_dimension < upper:
         raise ValueError(
-            f"max_dimension: expected at least {upper}, got {max_dimension}; {upper} dimensions are enough for "
-            f"{word.text!r}, but the search ended before it could tell whether fewer are enough, so allow more "
-            "dimensions or a larger budget"
+            f"max_dimension: expected at least {upper}, the smallest dimension found for {word.text!r} within the "
+            f"budget, got {max_dimension}; allow more dimensions or a larger budget"
         )
     dimensions = range(upper, min(max_dimension or upper, word.period - 1) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)
@@ -118,8 +117,8 @@ def check_max_dimension(max_dimension: int | None) -> None:
     """Raise a ValueError if the limit on dimensions is larger than any word needs."""
     if max_dimension is not None and max_dimension >= MAX_LENGTH:
         raise ValueError(
-            f"max_dimension: expected at most {MAX_LENGTH - 1}, got {max_dimension}; a word of period p needs no more "
-            f"than p - 1 dimensions, and periods are at most {MAX_LENGTH:,}, so lower max_dimension or leave it out"
+            f"max_dimension: expected at most {MAX_LENGTH - 1}, which is enough for every word, got {max_dimension}; "
+            "lower max_dimension or leave it out"
         )
 
 

@@ -98,8 +98,8 @@ def _check(generator: LinearGenerator) -> None:
     check_kind("generator", generator, LinearGenerator, "a LinearGenerator")
     if not generator.dimension:
         raise ValueError(
-            "generator: expected at least one dimension, got 0, as for a word of one symbol; give the generator of a "
-            "word of two symbols or more"
+            "generator: expected at least one dimension, got 0; give the generator of a word with at least two "
+            "different symbols"
         )
     if np.iscomplexobj(generator.hidden):
         raise ValueError(
@@ -114,7 +114,7 @@ def _write(parameter: torch.Tensor, numbers: np.ndarray) -> None:
         rounded = np.asarray(numbers, np.float64)
     except OverflowError:
         raise ValueError(
-            "generator: expected numbers that float64 can represent, got larger numbers; call the method generate of "
-            "the generator instead"
+            "generator: expected numbers that float64 can represent, got larger numbers; call generator.generate "
+            "instead"
         ) from None
     parameter.copy_(torch.from_numpy(rounded))

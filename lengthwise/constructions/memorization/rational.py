@@ -106,15 +106,13 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
     best = _search(word, budget)
     if max_dimension is not None and max_dimension < best.lower:
         raise ValueError(
-            f"max_dimension: expected at least {best.lower}, which {word.text!r} needs with a rational matrix (order "
-            f"{word.period} alone needs {best.order_dimension}), got {max_dimension}; allow more dimensions, "
-            "or leave out the option rational (in Python: call memorize)"
+            f"max_dimension: expected at least {best.lower}, which {word.text!r} needs with a rational matrix, got "
+            f"{max_dimension}; allow more dimensions, or leave out the option rational (in Python: call memorize)"
         )
     if max_dimension is not None and max_dimension < best.dimension:
         raise ValueError(
-            f"max_dimension: expected at least {best.dimension}, got {max_dimension}; the search ended before it could "
-            f"tell whether {word.text!r} needs more than {best.lower} dimensions with a rational matrix, so allow more "
-            "dimensions or a larger budget"
+            f"max_dimension: expected at least {best.dimension}, the smallest dimension of a rational matrix found for "
+            f"{word.text!r} within the budget, got {max_dimension}; allow more dimensions or a larger budget"
         )
     return best
 
