@@ -111,8 +111,8 @@ MEASUREMENTS: list[tuple[Callable[[], object], str]] = [
 ]
 
 MACHINES: list[tuple[Callable[[], object], str]] = [
-    (lambda: Transducer.from_json({}), r"content: expected the entry symbols, got \[\]; give the result of to_json"),
-    (lambda: Transducer.from_json({"symbols": []}), r"content: expected the entry start, got \['symbols'\]; give"),
+    (lambda: Transducer.from_json({}), r"content: expected the entry 'symbols', got \[\]; give the result of to_json"),
+    (lambda: Transducer.from_json({"symbols": []}), r"content: expected the entry 'start', got \['symbols'\]; give"),
     (lambda: Transducer.from_json(None), "content: expected the entries of a transducer, got None; give one"),
     (lambda: DFA.from_json(None), "content: expected the entries of an automaton, got None; give one"),
     (lambda: transition_monoid(MACHINE.semiautomaton, "a"), "maximum: expected a whole number of at least 1, got 'a'"),

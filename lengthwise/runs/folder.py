@@ -39,7 +39,7 @@ class _RunFile(BaseModel):
     plan: dict[str, Any] = Field(default_factory=dict)
 
 
-WRITE_AGAIN = "`lengthwise train` with the run's settings fixes all files except the checkpoint and the journals"
+WRITE_AGAIN = "`lengthwise train` with the run's settings writes this file again"
 
 
 class RunFolder(NamedTuple):

@@ -13,7 +13,7 @@ from lengthwise.files import HOST, naming, read_file
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, 524)
 """The error numbers (errno) of file systems without locks; 524 is ENOTSUPP in Linux, which Python does not name."""
-WAY_OUT = "keep runs on a file system with locks (for NFS, one mounted without nolock), or on a local disk"
+WAY_OUT = "keep runs on a local disk, or on a file system with locks (NFS without the mount option nolock)"
 """The advice at the end of an error about locks."""
 
 

@@ -191,7 +191,7 @@ def _library() -> Any:
         import tokenizers.trainers
     except ImportError:
         raise ValueError(
-            "vocab_size: expected 257 (the bytes and an end token), because the package `tokenizers` is not installed; "
-            "install lengthwise[text] for more tokens"
+            "vocab_size: expected 257 (the bytes and an end token) without the package `tokenizers`, got more tokens; "
+            "install lengthwise[text]"
         ) from None
     return tokenizers

@@ -237,7 +237,7 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
             ["predict", "{run}", "ab", "abcb"],
             "string 2: text: 'c' at position 3 is not a symbol of parity; use only a b",
         ),
-        (["predict", "{run}", ""], "expected at least one of the symbols a b, got ''"),
+        (["predict", "{run}", ""], "expected at least one symbol of parity, got ''"),
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
         (["analyze", "{run}", "--length", "0"], "no strings of length 0"),
         (["analyze", "{run}", "--out", "page.pdf"], "--out: expected a name that ends in .html, got 'page.pdf'"),

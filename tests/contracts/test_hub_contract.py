@@ -114,7 +114,7 @@ def test_weights_are_read_strictly(folder: Path) -> None:
     with pytest.raises(ValueError, match=f"expected a folder with {WEIGHTS}, found no {WEIGHTS}"):
         load_hub(folder)
     (folder / CONFIG).unlink()
-    with pytest.raises(ValueError, match=f"expected a folder with {CONFIG}, got none"):
+    with pytest.raises(ValueError, match=f"expected a folder with {CONFIG}, found no {CONFIG}"):
         load_hub(folder)
 
 

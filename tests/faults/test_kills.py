@@ -174,4 +174,4 @@ def test_a_worker_killed_while_it_holds_what_is_shared_stops_no_parent(tmp_path:
         [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.count("a worker process was killed") == 2, done.stderr
-    assert "stopped; finished work is kept" in done.stdout
+    assert "stopped; to continue with the finished work in" in done.stdout

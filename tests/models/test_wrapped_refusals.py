@@ -119,7 +119,7 @@ def test_a_sparse_gradient_is_named_before_the_weights_change() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_weights_that_would_not_move_are_not_trained(dtype: torch.dtype) -> None:
     net = wrap(nn.Embedding(2, 4), nn.GRU(4, 6), nn.Linear(6, 2)).to(dtype)
-    with pytest.raises(ValueError, match=rf"got embedding.weight in {dtype}, .* train model.float\(\)"):
+    with pytest.raises(ValueError, match=rf"got embedding.weight in {dtype}; train model.float\(\)"):
         train(net, make_task("parity"), RECIPE)
     train(net.float(), make_task("parity"), RECIPE)
 

@@ -90,5 +90,5 @@ def test_other_models_are_refused_with_the_list() -> None:
             net_json(make_model(name, TASK))
     with pytest.raises(ValueError, match="expected a block-linear-rnn of one layer"):
         net_json(make_model("block-linear-rnn", TASK, num_layers=2, columns="clamped"))
-    with pytest.raises(ValueError, match="got a net with other parts"):
+    with pytest.raises(ValueError, match="got other parts, which the playground"):
         net_json(wrap(nn.Embedding(3, 4), nn.LSTMCell(4, 6), nn.Linear(6, 5)))

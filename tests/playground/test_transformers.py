@@ -142,7 +142,7 @@ def test_tables_end_with_the_longest_string_of_the_page() -> None:
 def test_other_encodings_and_vectors_are_refused_with_the_list() -> None:
     can_run = [fields["positions"] for fields in CASES]
     for name in sorted(set(POSITIONS) - set(can_run)):
-        with pytest.raises(ValueError, match=rf"can run \({', '.join(can_run)}\), got {name}; evaluate"):
+        with pytest.raises(ValueError, match=rf"can compute \({', '.join(can_run)}\), got {name}; evaluate"):
             net_json(transformer(0, positions=name, num_heads=2))
     with pytest.raises(ValueError, match="expected a transformer that reads symbols, got a model that reads vectors"):
         net_json(make_model("transformer", make_task("decision-tree")))

@@ -119,7 +119,7 @@ def test_texts_read_as_they_are_printed() -> None:
         ),
         ("knapsack", "3 | -1 | 2 <sep>", "'-1' at position 3 is not a symbol of knapsack"),
         ("longest-common-subsequence", "ab | b <sep>", "'ab' at position 1 is not a symbol"),
-        ("edit-distance", "  ", "edit-distance expected at least one of the symbols"),
+        ("edit-distance", "  ", "expected at least one symbol of edit-distance, got"),
     ],
 )
 def test_foreign_symbols_are_refused(name: str, text: str, wrong: str) -> None:

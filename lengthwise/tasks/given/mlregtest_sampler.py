@@ -178,6 +178,6 @@ class _Drawing(NamedTuple):
 
 def _too_few(what: str, length: int, count: int, num_drawn: int) -> ValueError:
     return ValueError(
-        f"language: expected {count:,} {what} at length {length}, got {num_drawn:,}; lower the size, or choose another "
+        f"language: expected {count:,} {what} at length {length}, got {num_drawn:,}; lower size, or choose another "
         "language"
     )

@@ -100,7 +100,7 @@ def test_a_run_that_is_held_is_told_from_a_disk_without_locks(tmp_path: Path, mo
 
     monkeypatch.setattr(fcntl, "flock", reject)
     for lock in (folder.locked().__enter__, lambda: check_locks(tmp_path)):
-        with pytest.raises(OSError, match="cannot be locked: No locks available; keep runs on a file system with"):
+        with pytest.raises(OSError, match="cannot be locked: No locks available; keep runs on a local disk, or on"):
             lock()
 
 

@@ -64,7 +64,7 @@ def test_training_strings_may_occur_again() -> None:
     """The language has one string at each length, which training repeats; Dev cannot have another."""
     constant = dfa_from_regex("a*", ("a", "b"))
     with pytest.raises(
-        ValueError, match="expected 20 new strings inside the language at length 20, got 0; lower the size, or choose"
+        ValueError, match="expected 20 new strings inside the language at length 20, got 0; lower size, or choose"
     ):
         mlregtest_splits(constant, 400)
 
