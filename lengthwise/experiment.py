@@ -268,7 +268,7 @@ def _typed(name: str) -> str:
 
 _SMOKE = (
     "A trial at scale `smoke`: one seed, hardly any training, the smallest nets and strings. Its numbers mean nothing, "
-    "and the seeds, steps and sizes below belong to scale `small`."
+    "and the experiment's description states the seeds, steps and sizes of scale `small`."
 )
 
 

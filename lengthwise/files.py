@@ -159,7 +159,8 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OSError(f"{path}: cannot be written: {error.strerror or error}") from None
+        way_out = "" if os.path.isdir(path.parent) else "; create its folder first"
+        raise OSError(f"{path}: cannot be written: {error.strerror or error}{way_out}") from None
 
 
 def remove_drafts(path: Path) -> None:

@@ -37,11 +37,17 @@ def nearest(name: object, known: Iterable[str]) -> str:
         >>> nearest("LTSM", ["lstm", "gru"]), nearest("dyck", ["bounded-dyck"]), nearest("hyena", ["lstm"])
         ("; did you mean 'lstm'?", "; did you mean 'bounded-dyck'?", '')
     """
+    close = closest(name, known)
+    return f"; did you mean {close!r}?" if close else ""
+
+
+def closest(name: object, known: Iterable[str]) -> str:
+    """Return the known name closest to `name`, as `nearest` does, or an empty text."""
     if not isinstance(name, str):
         return ""
     names = [each for each in known if each]
     score, close = max(((_similarity(_plain(name), _plain(each)), each) for each in names), default=((0.0, 0.0), ""))
-    return f"; did you mean {close!r}?" if score[0] >= MIN_SIMILARITY else ""
+    return close if score[0] >= MIN_SIMILARITY else ""
 
 
 def _plain(name: str) -> str:

@@ -239,6 +239,11 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
             "protocol: expected one of independent, one-pass, structured, got None; choose one of these",
         ),
         (
+            lambda: length_curve(NET, PARITY, "40-60"),
+            "lengths: expected a list of lengths, such as [41, 100], got '40-60'; put the length in brackets, "
+            "as a number",
+        ),
+        (
             lambda: length_curve(NET, PARITY, [10**12]),
             "lengths: expected at most 10,000,000 symbols in each of 256 strings, got 1,000,000,000,000; measure "
             "shorter or fewer strings",

@@ -28,7 +28,7 @@ from lengthwise.cli import (
     training,
 )
 from lengthwise.cli.devices import quiet_processes
-from lengthwise.cli.messages import line_in_extension, one_line_warnings, paths_in, refusal, with_flag
+from lengthwise.cli.messages import line_in_extension, one_line_warnings, paths_in, refusal, unknown_option, with_flag
 from lengthwise.cli.streams import Output, flush, has_folder, open_streams, say
 from lengthwise.files import reason
 from lengthwise.runs.signals import Interrupted
@@ -90,10 +90,11 @@ def _code_of(signal_number: int) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        command, bound, _ = app.parse_args(
-            arguments, exit_on_error=False, print_error=False, console=Output(is_help=True)
-        )
+        if sentence := unknown_option(app, words):
+            return say(sentence, 2)
+        command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, console=Output(is_help=True))
     except CycloptsError as error:
         return say(refusal(error), 2)
     except BrokenPipeError:

@@ -126,9 +126,10 @@ def _is_task(compared: Sequence[str]) -> bool:
         raise ValueError(f"{first}: expected a run's folder or a task, got neither{way_out}")
     models = compared[1:]
     if first in TASKS and (len(models) < 2 or len(set(models)) < len(models)):
+        has_comma = any("," in model for model in models)
         raise ValueError(
-            f"compare: expected at least two different models on {first}, got {', '.join(models) or 'none'}; name each "
-            "model once"
+            f"compare: expected at least two different models on {first}, got {', '.join(models) or 'none'}; "
+            f"{'write blanks instead of commas between the names' if has_comma else 'name each model once'}"
         )
     return first in TASKS
 

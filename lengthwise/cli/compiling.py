@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from lengthwise.cli.options import count, folder, whole_number
-from lengthwise.cli.outputs import check_folder
+from lengthwise.cli.outputs import check_folder, check_writable
 from lengthwise.cli.streams import Output
 from lengthwise.files import exists
 
@@ -87,6 +87,7 @@ def memorize(
     from lengthwise.report.tables.memorization import memorization_lines, proof_line
 
     check_picture(out)
+    check_writable(out)
     if rational and robust:
         raise ValueError(
             "--robust: not allowed with --rational, whose integers are never rounded; leave out --robust or --rational"

@@ -374,6 +374,7 @@ def analyze(
     from lengthwise.report.pages.analysis import write_analysis
     from lengthwise.runs.folder import load_run
 
+    check_writable(out)
     Output().print_line(f"wrote {write_analysis(load_run(run), out, length=length, seed=seed)}")
     return 0
 

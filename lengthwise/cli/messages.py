@@ -3,14 +3,17 @@
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from inspect import Parameter
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from cyclopts import (
+    App,
+    Argument,
     CycloptsError,
     MissingArgumentError,
     UnknownCommandError,
@@ -19,7 +22,7 @@ from cyclopts import (
 )
 
 from lengthwise.cli.streams import say
-from lengthwise.registry import innermost_frame, loaded_extensions, nearest
+from lengthwise.registry import closest, innermost_frame, loaded_extensions, nearest
 
 OTHER_NAMES = {
     "assignments": "set",
@@ -40,6 +43,8 @@ OTHER_NAMES = {
 SETTINGS = {"task.files": "text", "task.alphabet": "alphabet"}
 """The option that some commands have for a setting of the task, by the dotted name of the setting."""
 
+USUAL_NAMES = {"lr": "learning_rate", "epochs": "steps", "num_epochs": "steps", "iterations": "steps"}
+"""The setting that other programs call by a name which is not similar."""
 
 _MISSING = r'^Command "(.+)" parameter (\S+) requires an argument\.$'
 
@@ -118,38 +123,87 @@ def refusal(error: CycloptsError) -> str:
         if missing is not None and missing[2] in (error.root_input_tokens or ()):
             return f"{missing[2]}: expected a value after this option, got none; give a value"
         return re.sub(_MISSING, r"\1: expected \2, got none; `lengthwise \1 --help` explains it", str(error))
-    if not isinstance(error, UnknownOptionError):
-        return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
-    words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
-    option = error.token.keyword or error.token.value.partition("=")[0]
-    value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
-    name = option.removeprefix("--").replace("-", "_")
-    arguments = list(error.argument_collection or ())
-    if any(each.field_info.name == name and each.field_info.is_positional_only for each in arguments):
+    if isinstance(error, UnknownOptionError):
         command = " ".join(error.command_chain or ())
-        return f"{option}: no such option; write {value} without {option} (`lengthwise {command} --help` shows where)"
+        word = error.token.keyword or error.token.value
+        return _no_option(word, command, error.root_input_tokens or (), error.argument_collection or ())
+    return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
+
+
+def unknown_option(app: App, words: Sequence[str]) -> str:
+    """Return the message about the first unknown option of a command, or an empty text if all options are known.
+
+    The parser alone would take an unknown option for a string if the command's strings may begin with a hyphen. Words
+    after `--` are never options.
+    """
+    chain, apps, rest = app.parse_commands(words)
+    # The parser also counts `--help` as a command.
+    if not chain or {*app.help_flags, *app.version_flags}.intersection((*chain, *rest)):
+        return ""
+    arguments = apps[-1].assemble_argument_collection(default_parameter=app.default_parameter)
+    for word in takewhile(lambda word: word != "--", rest):
+        if word.startswith("--"):
+            try:
+                arguments.match(word.partition("=")[0])
+            except ValueError:
+                return _no_option(word, " ".join(chain), words, arguments)
+    return ""
+
+
+def _no_option(word: str, command: str, words: Sequence[str], arguments: Sequence[Argument]) -> str:
+    """Return the message about an unknown option, with the nearest option or setting."""
+    from lengthwise.validation import truncate
+
+    option = word.partition("=")[0]
+    parts = [part for each in words for part in each.split("=", 1)]
+    value = parts[parts.index(option) + 1] if option in parts[:-1] else "VALUE"
+    value = "VALUE" if value.startswith("--") else value
+    name, option = option.strip("-").replace("-", "_"), truncate(option)
+    got, explained = f", got {option}", f"`lengthwise {command} --help`"
+    expected = f"{option}: expected an option of {command}"
+    if any(each.field_info.name == name and each.field_info.is_positional_only for each in arguments):
+        return f"{expected}{got}; write {value} without {option} ({explained} shows where)"
+    options = {each.removeprefix("--"): each for argument in arguments for each in argument.names if each[:2] == "--"}
+    settings = _settings(words, takes_recipe="config" in options) if "set" in options else {}
     # A frequent mistake is to give a setting as an option of its own.
-    if any("--set" in each.names for each in arguments) and (section := _section_of(name)):
-        return f"{option}: no such option; it is a setting, use --set {section}.{name}={value}"
-    suggested = re.fullmatch(r"(.*) Did you mean --(\S+)\?", str(error))
-    # The parser also suggests options that are not similar, so such suggestions are left out.
-    return suggested[1] if suggested and not nearest(option.lstrip("-"), [suggested[2]]) else str(error)
+    if name in settings:
+        return f"{expected}{got}; it is a setting, use --set {settings[name]}={value}"
+    known = {each.replace("_", "-"): f"--set {path}={value}" for each, path in settings.items()} | options
+    usual = USUAL_NAMES.get(name, OTHER_NAMES.get(name, "")).replace("_", "-")
+    if close := usual if usual in known else closest(name, known):
+        return f"{expected}{got}; did you mean {known[close]}?"
+    takes_hyphens = any(
+        each.field_info.is_positional_only and each.parameter.allow_leading_hyphen for each in arguments
+    )
+    strings = f", and -- goes before strings such as {option}" if takes_hyphens else ""
+    return f"{expected} ({', '.join(options.values())}){got}; {explained} explains them{strings}"
 
 
-def _section_of(name: str) -> str:
-    """Return the section (train, model or task) that has a setting of this name, or an empty text."""
-    from lengthwise.training.recipe import Recipe
+def _settings(words: Sequence[str], *, takes_recipe: bool) -> dict[str, str]:
+    """Return the dotted names of settings by their last part: of the task, the model and the training.
 
-    if name in Recipe.model_fields:
-        return "train"
+    If the words name tasks or models, only their settings count. Without `takes_recipe`, only settings of tasks count.
+    """
+    from pydantic import BaseModel
+
     from lengthwise.models.base import MODELS
     from lengthwise.tasks.base import TASKS
+    from lengthwise.training.recipe import OptimizerRecipe, PaceRecipe, Recipe
 
-    if any(name in model.Config.model_fields for model in MODELS.values()):
-        return "model"
-    if any(name in task.model_fields for task in TASKS.values()):
-        return "task"
-    return ""
+    tasks = [TASKS[word] for word in words if word in TASKS] or TASKS.values()
+    models = [MODELS[word] for word in words if word in MODELS] or MODELS.values()
+    sections = [("task", task.model_fields) for task in tasks]
+    if takes_recipe:
+        sections += [("model", model.Config.model_fields) for model in models]
+        parts: dict[str, type[BaseModel]] = {
+            "train.pace": PaceRecipe,
+            "train.optimizer": OptimizerRecipe,
+            "train": Recipe,
+        }
+        sections += [(section, recipe.model_fields) for section, recipe in parts.items()]
+    # The recipe comes last, so its own settings have precedence. The optimizer's name is not called "name".
+    settings = {name: f"{section}.{name}" for section, names in sections for name in names if name != "name"}
+    return {**settings, "optimizer": "train.optimizer.name"} if takes_recipe else settings
 
 
 @contextmanager

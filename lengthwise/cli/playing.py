@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import Output
 
 
@@ -25,6 +26,7 @@ def play(
     """
     from lengthwise.playground.page import write_playground
 
+    check_writable(out)
     command = shlex.join(["lengthwise", "play", *(run.name for run in runs), "--out", out.name])
     size = write_playground(runs, out, title=title, command=command)
     Output().print_line(f"wrote {out}: {size / 1000:,.0f} kB")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.outputs import AsJSON, write_object
+from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 
 
@@ -18,6 +18,7 @@ def report(
     """Write one self-contained HTML page about finished runs, with PNG, SVG and CSV next to it."""
     from lengthwise.report.pages.run import read_measured, write_report
 
+    check_writable(out)
     console = Output()
     console.print_lines(f"wrote {path}" for path in write_report([read_measured(folder) for folder in runs], out))
     return 0
@@ -57,6 +58,9 @@ def claims(
         raise ValueError(f"--write: expected no {'--json' if as_json else '--out'}, got both; leave out one of the two")
     if out is not None:
         check_suffix("out", out, SUFFIXES)
+    for file in (write, out):
+        if file is not None:
+            check_writable(file)
     console = Output(is_error=as_json)
     evaluations = ledger_lines(docs or shipped_docs(), REPRODUCE, CLAIMS if paper is None else [paper])
     if write is not None:

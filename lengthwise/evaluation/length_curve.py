@@ -120,9 +120,10 @@ def ascending(lengths: Iterable[int]) -> list[int]:
     Raises:
         ValueError: no length is given, or a length is not a whole number.
     """
-    if not isinstance(lengths, Iterable):
+    if isinstance(lengths, str | bytes) or not isinstance(lengths, Iterable):
         raise ValueError(
-            f"lengths: expected a list of lengths, such as [41, 100], got {lengths!r}; put the length in brackets"
+            f"lengths: expected a list of lengths, such as [41, 100], got {lengths!r}; put the length in brackets, "
+            "as a number"
         )
     lengths = list(lengths)
     if others := [length for length in lengths if not isinstance(length, Integral) or isinstance(length, bool)]:

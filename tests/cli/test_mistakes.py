@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
-from command import exit_code
+from command import exit_code, printed
+
+from lengthwise.cli.app import app
 
 SMALL = [
     *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),
@@ -43,7 +45,7 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
         ),
         (
             ["--pattern", "ab", "--to", "rnn"],
-            "--pattern: no such option; write ab without --pattern (`lengthwise compile --help` shows where)",
+            "--pattern: expected an option of compile, got --pattern; write ab without --pattern (`lengthwise com",
         ),
         (
             ["--task", "parity", "--alphabet", "ab", "--to", "rnn"],
@@ -81,8 +83,14 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "parity", "gru", "--set", "train.steps=-5"],
             "train.steps: expected a number greater than or equal to 1, got -5; give such a value",
         ),
-        (["train", "parity", "gru", "--wrkers", "2"], "Unknown option: --wrkers. Did you mean --workers?"),
-        (["train", "parity", "gru", "--out", "here"], "Unknown option: --out.\n"),
+        (
+            ["train", "parity", "gru", "--wrkers", "2"],
+            "--wrkers: expected an option of train, got --wrkers; did you mean --workers?",
+        ),
+        (
+            ["train", "parity", "gru", "--out", "here"],
+            "--device, --parallel, --json), got --out; `lengthwise train --help` explains",
+        ),
         (["train", "partiy", "regular-gpt"], "unknown task 'partiy'; did you mean 'parity'?"),
         (["train", "parity", "regular-gtp"], "unknown model 'regular-gtp'; did you mean 'regular-gpt'?"),
         (
@@ -115,7 +123,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["train", "parity", "gru", "--seed", "9" * 20], f"000,000,000, got {'9' * 20}; give a number such as 0"),
         (
             ["train", "parity", "--model", "gru"],
-            "--model: no such option; write gru without --model (`lengthwise train",
+            "--model: expected an option of train, got --model; write gru without --model (`lengthwise train",
         ),
         (["reproduce", "leaderboard", "--pages", ""], "--pages: expected a folder, got an empty name; write . for"),
         (["track", "runs/one", "--to", "tensorboard", "--out", ""], "--out: expected a folder, got an empty name"),
@@ -159,12 +167,33 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (["train", "parity"], "expected MODEL, got none; `lengthwise"),
         (["trian", "parity"], "trian"),
-        (["train", "parity", "regular-gpt", "--sed", "5"], "Unknown option: --sed. Did you mean --seed?"),
+        (["train", "parity", "regular-gpt", "--sed", "5"], "got --sed; did you mean --seed?"),
         (
             ["train", "parity", "regular-gpt", "--steps", "100"],
-            "--steps: no such option; it is a setting, use --set train.steps=100",
+            "--steps: expected an option of train, got --steps; it is a setting, use --set train.steps=100",
         ),
-        (["certify", "x", "--steps", "5"], "Unknown option"),
+        (["certify", "x", "--steps", "5"], "--steps: expected an option of certify (--machine, --out, --check, "),
+        (["train", "parity", "gru", "--lr", "0.1"], "did you mean --set train.optimizer.learning_rate=0.1?"),
+        (["train", "parity", "gru", "--learning-rate=0.1"], "use --set train.optimizer.learning_rate=0.1"),
+        (["train", "parity", "gru", "--epochs", "5"], "did you mean --set train.steps=5?"),
+        (["compare", "parity", "gru", "rnn", "--batch", "5"], "did you mean --set train.batch_size=5?"),
+        (["compare", "parity", "gru", "rnn", "--batch-size", "--json"], "use --set train.batch_size=VALUE"),
+        (["train", "parity", "gru", "--optimizer", "muon"], "use --set train.optimizer.name=muon"),
+        (["train", "parity", "gru", "--num-heads", "2"], "--num-heads: expected an option of train (--preset, "),
+        (["train", "parity", "gru", "-x", "2"], "-x: expected an option of train (--preset, --config, "),
+        (["compile", "ab", "--to", "rnn", "--steps", "3"], "--steps: expected an option of compile (--to, "),
+        (["reproduce", "demo", "--seed", "3"], "--seed: expected an option of reproduce (--scale, "),
+        (["attack", "x", "--max-length", "0"], "--max-length: expected an option of attack, got --max-length; did you"),
+        (["attack", "x", "--max-length=0"], "--max-length: expected an option of attack, got --max-length; did you"),
+        (["predict", "x", "--string", "ab"], "--help` explains them, and -- goes before strings such as --string"),
+        (["compare", "parity", "gru,rnn"], "got gru,rnn; write blanks instead of commas between the names"),
+        (["claims", "--write", "/proc/x.md"], "/proc/x.md: cannot be written (No such file or directory); name a"),
+        (["claims", "--out", "/proc/x.md"], "/proc/x.md: cannot be written (No such file or directory); name a"),
+        (["play", "x", "--out", "/proc/x.html"], "/proc/x.html: cannot be written (No such file or directory); name"),
+        (
+            ["memorize", "ab", "--out", "/proc/x.png"],
+            "/proc/x.png: cannot be written (No such file or directory); name",
+        ),
         (["train", "parity", "regular-gpt", "--d-model=8"], "use --set model.d_model=8"),
         (["train", "word-problem", "gru", "--group", "A5"], "use --set task.group=A5"),
         (
@@ -259,6 +288,33 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
 def test_mistakes_about_a_run(arguments, sentence, finished, capsys) -> None:
     assert exit_code(*(word.format(run=finished) for word in arguments)) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [name for name in app if not name.startswith("-")])
+def test_the_message_about_an_unknown_option_has_one_line(command: str, capsys) -> None:
+    for words in (["--qqq"], ["--qqq=1"], ["--qqq", "1"], ["word", "--qqq", "1", "word"], ["--qqq", "--", "--rrr"]):
+        code, text, error = printed(capsys, command, *words)
+        assert (code, text, len(error.splitlines())) == (2, "", 1)
+        assert error.startswith(f"lengthwise: --qqq: expected an option of {command} (--")
+        assert f"), got --qqq; `lengthwise {command} --help` explains them" in error
+    assert exit_code(command, "--qqq", "--help") == 0, "help is shown"
+
+
+def test_strings_begin_with_hyphens_as_in_other_programs(finished: Path, tmp_path: Path, capsys) -> None:
+    for words, string in ((["--", "--ab"], "--ab"), (["-1"], "-1"), (["-ab"], "-ab"), (["ab", "--", "--", "-"], "--")):
+        code, _, error = printed(capsys, "predict", str(finished), *words)
+        assert (code, "text: '-' at position 1 is not a symbol of parity" in error) == (2, True), string
+    out = str(tmp_path / "orbit.png")
+    assert exit_code("memorize", "--out", out, "--", "--+") == 0
+    assert exit_code("describe", "--", "--a*") == 0
+    assert exit_code("describe", "regex:a", "--alphabet=--x") == 0
+
+
+def test_pages_about_runs_need_a_file_that_can_be_written(finished: Path, capsys) -> None:
+    for command in ("report", "analyze", "play"):
+        code, _, error = printed(capsys, command, str(finished), "--out", "/proc/x.html")
+        expected = "lengthwise: /proc/x.html: cannot be written (No such file or directory); name a file in another"
+        assert (code, error[: len(expected)]) == (2, expected), command
 
 
 def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:

@@ -10,8 +10,11 @@ import pytest
 from command import Command, exit_code
 
 from lengthwise import execute, make_spec
+from lengthwise.automata.labeled import labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import naming, reason
+from lengthwise.formats.files import write_machine
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.pools import local
 from lengthwise.runs.progress import Progress
@@ -115,3 +118,9 @@ def test_errors_of_the_system_without_a_file_are_told_without_their_number() -> 
     assert reason(OSError("a sentence")) == "a sentence"
     with pytest.raises(OSError, match=r"^x: cannot be written: No space left on device$"), naming(Path("x")):
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_machine_for_a_missing_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    file = tmp_path / "none" / "m.dot"
+    with pytest.raises(OSError, match=f"^{file}: cannot be written: No such file or directory; create its folder"):
+        write_machine(labeled_dfa(dfa_from_regex("a*")), file)
