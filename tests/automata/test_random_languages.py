@@ -1,6 +1,8 @@
 """Random languages: minimal, mixed at every length, not forgotten, and the same everywhere."""
 
+import re
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, library
-from lengthwise.automata.random_languages import is_always_mixed, is_nontrivial, num_apart, random_language
+from lengthwise.automata.random_languages import _draw, is_always_mixed, is_nontrivial, num_apart, random_language
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 SIZES = st.sampled_from([(2, 2), (3, 2), (4, 2), (5, 2), (6, 2), (3, 3)])
 
@@ -98,3 +102,10 @@ def test_a_size_without_languages_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("lengthwise.automata.random_languages.MAX_ATTEMPTS", 3)
     with pytest.raises(ValueError, match=r"^num_states: expected a nontrivial language, got only trivial ones in 3"):
         random_language(30, 26, 0)
+
+
+def test_the_page_says_how_many_automata_are_kept() -> None:
+    stated = re.search(r"about one in (\d+) drawn automata", (DOCS / "random-languages.md").read_text(encoding="utf-8"))
+    assert stated, "docs/random-languages.md no longer says how many automata are kept"
+    kept = sum(is_nontrivial(_draw(6, 2, seed, attempt)) for seed in range(3) for attempt in range(2_000))
+    assert 0.8 < int(stated[1]) * kept / 6_000 < 1.25

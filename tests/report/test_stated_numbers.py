@@ -26,6 +26,8 @@ def numbers(file: str, pattern: str) -> set[str]:
     [
         ("README.md", r"compares (\d+) models on \d+ tasks", len(ENTRANTS)),
         ("README.md", r"models on (\d+) tasks", len(ROWS)),
+        ("lengthwise/studies/leaderboard/NOTES.md", r"has \d+ tasks, (\d+) models", len(ENTRANTS)),
+        ("lengthwise/studies/leaderboard/NOTES.md", r"has (\d+) tasks, \d+ models", len(ROWS)),
         ("docs/index.md", r"proved on all (\d+) tasks", len(ROWS)),
         ("README.md", r"word problems of (\d+) groups", len(SOLVABLE | UNSOLVABLE)),
     ],
