@@ -1,5 +1,6 @@
 """sLSTM in its own coordinates and mLSTM in chunks, against the equations of the source, step by step."""
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -100,6 +101,27 @@ def test_mlstm_is_the_plain_recurrence_in_value_and_gradient(length: int) -> Non
         norm = f[0, t, 0].sigmoid() * norm + i[0, t, 0].exp() * k
         plain.append(q @ memory / (norm @ q).abs().clamp(min=1))
     check_equal(outputs[0, :, 0], torch.stack(plain), given)
+
+
+@pytest.mark.parametrize("function", [mlstm, mlstm_by_definition])
+def test_the_state_of_mlstm_is_that_of_its_equations(function) -> None:
+    """The last state, from a state: the stabilizer number by number, and the sums divided by e^m."""
+    draw = drawer(0, torch.float64)
+    i, f, keys, values, queries = draw(1, 9, 2) - 1, draw(1, 9, 2) - 3, *(draw(1, 9, 2, 3) for _ in range(3))
+    before, first = draw(1, 2, 3, 4), torch.tensor([[0.0, 2.5]], dtype=torch.float64)
+    _, sums, stabilizer = function(i, f, keys, values, queries, before, first)
+    for head in range(2):
+        m, largest = float(first[0, head]), []
+        total = before[0, head] * math.exp(m)
+        for t in range(9):
+            stays = math.log(1 / (1 + math.exp(-float(f[0, t, head]))))
+            m = max(stays + m, float(i[0, t, head]), 0.0)
+            largest.append(m)
+            counted = torch.cat([values[0, t, head], torch.ones(1, dtype=torch.float64)])
+            total = math.exp(stays) * total + i[0, t, head].exp() * torch.outer(keys[0, t, head], counted)
+        assert min(largest) < 0.5, "the draw has to need the smallest stabilizer"
+        assert float(stabilizer[0, head]) == pytest.approx(m, abs=1e-12)
+        torch.testing.assert_close(sums[0, head], total / math.exp(m))
 
 
 def check_equal(outputs: torch.Tensor, plain: torch.Tensor, given: Sequence[torch.Tensor]) -> None:
