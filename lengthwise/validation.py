@@ -143,6 +143,8 @@ def texts_of(argument: str, value: object) -> tuple[str, ...]:
 def path_of(argument: str, value: object) -> Path:
     """Return a path from a text or a path; raise a ValueError for any other value."""
     check_kind(argument, value, (str, os.PathLike), "a path")
+    if value == "":  # pathlib reads it as the current folder
+        raise ValueError(f"{argument}: expected a path, got ''; give one, or '.' for the current folder")
     return Path(value)  # type: ignore[arg-type]  # checked above
 
 
@@ -287,7 +289,8 @@ def quoted(name: str) -> str:
 
 
 def truncate(text: str, longest: int = 120) -> str:
-    """Return a text of at most `longest` letters; the end of a longer text becomes three dots."""
+    """Return a text of one line and at most `longest` letters; the end of a longer text becomes three dots."""
+    text = re.sub(r"\s*\n\s*", " ", text)  # NumPy and torch print arrays in several lines
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 

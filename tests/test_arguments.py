@@ -282,6 +282,15 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
             f"folder: expected a folder, got the file {__file__}; name another folder",
         ),
         (
+            lambda: lengthwise.save_hub("", NET, PARITY),
+            "folder: expected a path, got ''; give one, or '.' for the current folder",
+        ),
+        (
+            lambda: lengthwise.wrap_module(NET, num_classes=2, tokens=[3, 0, 3]),
+            "tokens: expected a different token for each, got 3 more than once; perhaps the tokenizer lacks some of "
+            "the symbols",
+        ),
+        (
             lambda: lengthwise.save_hub("hub", NET, PARITY, trained_to=-3),
             "trained_to: expected a number greater than or equal to 1, got -3; give such a value",
         ),

@@ -13,7 +13,7 @@ from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.semiautomaton import Semiautomaton, array_of, explore, set_frozen
 from lengthwise.automata.transducer import Transducer
-from lengthwise.validation import check_kind, truncate
+from lengthwise.validation import check_kind, texts_of, truncate
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,8 @@ class DFA:
             >>> dfa_from_regex("a*").with_symbols("ab").equivalent(dfa_from_regex("a*", "ab"))
             True
         """
-        if not (new := [symbol for symbol in dict.fromkeys(symbols) if symbol not in self.symbols]):
+        given = dict.fromkeys(texts_of("symbols", symbols))
+        if not (new := [symbol for symbol in given if symbol not in self.symbols]):
             return self
         # New symbols lead to a sink, because no later symbol may lead back to an accepting state.
         table = self.semiautomaton.table
@@ -234,7 +235,7 @@ class DFA:
         source of randomness, so the caller chooses the generator.
 
         Raises:
-            ValueError: no string of length T is accepted.
+            ValueError: no string of length T is accepted, or a number is not in [0, 1).
 
         Example:
             >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -248,6 +249,10 @@ class DFA:
             raise ValueError(
                 f"uniforms: expected an array [strings, length] of numbers in [0, 1), got {got}; draw it with "
                 "numpy.random.default_rng(seed).random((strings, length))"
+            )
+        if not ((uniforms >= 0) & (uniforms < 1)).all():
+            raise ValueError(
+                "uniforms: expected numbers in [0, 1), got others; draw them with Generator.random of NumPy"
             )
         return self._sampler.sample(uniforms, np.zeros(len(uniforms), dtype=np.int64))
 

@@ -13,7 +13,7 @@ from lengthwise.display import Plotted, accuracy_svg, card, csv_text, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.pictures import SUFFIXES, Picture
-from lengthwise.validation import FrozenRecord, check_kind
+from lengthwise.validation import FrozenRecord, check_kind, path_of
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """The way in which the strings of a length are drawn. All protocols measure final answers.
@@ -143,7 +143,7 @@ class LengthCurve(FrozenRecord):
             ValueError: the path has another suffix, or the curve has no points to draw.
             OSError: the file cannot be written.
         """
-        path = Path(path)
+        path = path_of("path", path)
         check_suffix("path", path, (".csv", *SUFFIXES), any_case=True)
         if path.suffix.lower() != ".csv":
             self.plot().save(path)

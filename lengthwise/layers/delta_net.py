@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears, draw_steps
 from lengthwise.layers.recurrent_layer import Features, Rows, State, Table, TabledLayer, at_rows
-from lengthwise.layers.short_convolution import ShortConvolution
+from lengthwise.layers.short_convolution import convolution_of
 from lengthwise.ops.delta_rule import delta_rule
 from lengthwise.validation import check_choice, check_divisor, check_kind, check_sizes
 
@@ -95,7 +95,7 @@ class DeltaNetLayer(TabledLayer):
         self.strength = nn.Linear(d_model, householders * num_heads)
         self.output = nn.Linear(d_model, d_model, bias=False)
         self.gain = nn.Parameter(torch.empty(self.d_key))
-        self.convolution = ShortConvolution(channels=width, width=conv) if conv else None
+        self.convolution = convolution_of(width, conv)
         self.decay = nn.Linear(d_model, num_heads) if gated else None
         self.log_rate = nn.Parameter(torch.empty(num_heads)) if gated else None
         self.memory_size = d_model * self.d_key

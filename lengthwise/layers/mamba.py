@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears, draw_steps, draw_uniformly
 from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, Rows, State, Table, TabledLayer, at_rows
-from lengthwise.layers.short_convolution import ShortConvolution
+from lengthwise.layers.short_convolution import convolution_of
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
 from lengthwise.validation import check_choice, check_divisor, check_kind, check_sizes
@@ -54,7 +54,7 @@ class SelectiveLayer(RecurrentLayer):
         self.width = 2 * d_model
         self.d_state = d_state
         self.eigenvalues = eigenvalues
-        self.convolution = ShortConvolution(channels=num_convolved, width=conv) if conv else None
+        self.convolution = convolution_of(num_convolved, conv)
         self.convolution_bias = nn.Parameter(torch.empty(num_convolved)) if conv else None
         self.sizes = [math.prod(state_shape), self.convolution.state_size if self.convolution else 0]
         self.state_size = sum(self.sizes)

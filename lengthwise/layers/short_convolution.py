@@ -1,12 +1,14 @@
 """A convolution over the last few inputs, with a kernel for each channel."""
 
+from numbers import Integral
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State
-from lengthwise.validation import check_sizes
+from lengthwise.validation import check_sizes, truncate
 
 
 class ShortConvolution(RecurrentLayer):
@@ -38,3 +40,11 @@ class ShortConvolution(RecurrentLayer):
         inputs = torch.cat([earlier, features], 1)
         outputs = F.conv1d(inputs.mT, self.weight[:, None], groups=self.channels).mT
         return outputs, inputs[:, features.shape[1] :].flatten(1)
+
+
+def convolution_of(channels: int, conv: object) -> ShortConvolution | None:
+    """Return a convolution of width `conv` for a layer, or None if `conv` is 0."""
+    if not isinstance(conv, Integral) or isinstance(conv, bool) or conv < 0:
+        got = truncate(repr(conv))
+        raise ValueError(f"conv: expected a whole number of at least 0, got {got}; give 0 for no convolution")
+    return ShortConvolution(channels=channels, width=int(conv)) if conv else None

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, Rows, State, Table, TabledLayer, at_rows
-from lengthwise.layers.short_convolution import ShortConvolution
+from lengthwise.layers.short_convolution import convolution_of
 from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
 from lengthwise.validation import check_divisor, check_sizes
@@ -36,7 +36,7 @@ class SLSTMLayer(RecurrentLayer):
         check_divisor("num_heads", num_heads, d_model)
         self.d_model = d_model
         self.num_heads, self.width = num_heads, d_model // num_heads
-        self.convolution = ShortConvolution(channels=d_model, width=conv) if conv else None
+        self.convolution = convolution_of(d_model, conv)
         self.sizes = [3 * d_model, self.convolution.state_size if self.convolution else 0]
         self.state_size = sum(self.sizes)
         self.input_map = nn.Linear(d_model, 4 * d_model)
@@ -105,7 +105,7 @@ class MLSTMLayer(TabledLayer):
         self.num_heads = num_heads
         self.width = inner // num_heads
         self.num_blocks = num_blocks
-        self.convolution = ShortConvolution(channels=inner, width=conv) if conv else None
+        self.convolution = convolution_of(inner, conv)
         recent = self.convolution.state_size if self.convolution else 0
         self.sizes = [num_heads * self.width * (self.width + 1), num_heads, recent]
         self.state_size = sum(self.sizes)

@@ -58,7 +58,7 @@ class TokenIds(nn.Module):
 
 
 def check_tokens(name: str, tokens: object, count: int) -> list[int]:
-    """Return token ids as a list; raise a ValueError unless there is at least one id and all ids are below `count`."""
+    """Return token ids as a list; raise a ValueError unless the ids differ and are below `count`."""
     if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
         raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give a list of whole numbers")
     if not tokens:
@@ -66,5 +66,11 @@ def check_tokens(name: str, tokens: object, count: int) -> list[int]:
     if others := [token for token in tokens if not 0 <= token < count]:
         raise ValueError(
             f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; give tokens in this range"
+        )
+    if len(set(tokens)) < len(tokens):
+        repeated = next(token for token in tokens if tokens.count(token) > 1)
+        raise ValueError(
+            f"{name}: expected a different token for each, got {repeated} more than once; perhaps the tokenizer lacks "
+            "some of the symbols"
         )
     return [int(token) for token in tokens]

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lengthwise.ops.shapes import check_tensors
+from lengthwise.ops.shapes import check_broadcast, check_tensors
 
 
 def times_pairs(a: Float[Tensor, "*N 2"], x: Float[Tensor, "*M 2"]) -> Float[Tensor, "*K 2"]:
@@ -18,6 +18,8 @@ def times_pairs(a: Float[Tensor, "*N 2"], x: Float[Tensor, "*M 2"]) -> Float[Ten
         check_tensors(**{name: pairs})
         if not pairs.ndim or pairs.shape[-1] != 2:
             raise ValueError(f"{name}: expected pairs [..., 2], got shape {list(pairs.shape)}; give pairs of numbers")
+    if not torch.compiler.is_exporting():  # in an export, sizes may be symbols instead of numbers
+        check_broadcast("x", x, "a", a)
     real = a[..., 0] * x[..., 0] - a[..., 1] * x[..., 1]
     imaginary = a[..., 0] * x[..., 1] + a[..., 1] * x[..., 0]
     return torch.stack([real, imaginary], -1)

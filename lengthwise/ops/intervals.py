@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.ops.shapes import check_shape, check_tensors
-from lengthwise.validation import truncate
+from lengthwise.ops.shapes import check_broadcast, check_shape, check_tensors
+from lengthwise.validation import check_kind, narrow, truncate
 
 UNIT = 2.0**-23
 """Twice the unit roundoff of float32. The unit roundoff bounds the relative error of one float32 operation."""
@@ -69,6 +69,10 @@ class Intervals:
     def _ends(self) -> tuple[Tensor, Tensor]:
         return self.low, self.high
 
+    def _check_fits(self, name: str, other: object) -> None:
+        check_kind(name, other, Intervals, "Intervals")
+        check_broadcast(name, narrow(other, Intervals).low, "the first Intervals", self.low)
+
     @property
     def center(self) -> Float[Tensor, "*N D"]:
         return (self.low + self.high) / 2
@@ -108,12 +112,14 @@ class Intervals:
         return Intervals(*(torch.stack([part._ends[end] for part in parts]) for end in (0, 1)))
 
     def __add__(self, other: "Intervals") -> "Intervals":
+        self._check_fits("other", other)
         total = Intervals(self.low + other.low, self.high + other.high)
         # The slack depends on the size of the terms, not of the sum: if terms cancel, their errors remain.
         size = self.size + other.size
         return total if self.is_sum_exact(size, self, other) else total.rounded(size)
 
     def __mul__(self, other: "Intervals") -> "Intervals":
+        self._check_fits("other", other)
         corners = torch.stack([one * another for one in self._ends for another in other._ends])
         # A product is linear in each factor, so its extremes over a pair of intervals are at their ends.
         return Intervals(corners.amin(0), corners.amax(0)).rounded(self.size * other.size)
@@ -196,6 +202,8 @@ class Intervals:
 
         The result is nondecreasing in x and y and linear in s, so its extremes are at the ends of the intervals.
         """
+        self._check_fits("other", other)
+        self._check_fits("share", share)
         # Exact shares are in [0, 1], even if the ends with slack are not.
         ends = [s.clamp(0, 1) for s in share._ends]
         low = torch.minimum(*((1 - s) * self.low + s * other.low for s in ends))

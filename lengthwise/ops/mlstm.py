@@ -76,6 +76,7 @@ def mlstm(
     return _run(outer_products, i, f, keys, values, queries, sums, stabilizer)
 
 
+@check_shapes
 def stabilizers(i: Scalars, log_f: Scalars, before: Stabilizer) -> Float[Tensor, "B T+1 H"]:
     """Return the stabilizer m, for sums divided by e^m, before the first position and after every position."""
     latest, computed = before, [before]

@@ -104,6 +104,17 @@ def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -
         raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
 
 
+def check_broadcast(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise a ValueError, with both arguments' names, unless the shapes of two tensors fit by broadcasting."""
+    try:
+        torch.broadcast_shapes(tensor.shape, other.shape)
+    except RuntimeError:
+        raise ValueError(
+            f"{name}: expected a shape that fits {list(other.shape)}, the shape of {other_name}, got "
+            f"{list(tensor.shape)}; make the sizes equal, or 1"
+        ) from None
+
+
 def check_real(name: str, tensor: Tensor) -> None:
     """Raise a ValueError, with the argument's name, unless the tensor's numbers are real, such as float32."""
     if not tensor.is_floating_point():

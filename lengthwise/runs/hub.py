@@ -1,6 +1,7 @@
 """A model in the layout of model hubs: ``config.json`` and ``model.safetensors``, next to its certificate."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -11,7 +12,16 @@ from torch import Tensor
 
 from lengthwise.certification.builder import mismatched_part, weights_digest
 from lengthwise.certification.certificate import CERTIFICATE, Certificate
-from lengthwise.files import check_no_file, exists, read_file, read_json, remove_drafts, write_by_rename, write_json
+from lengthwise.files import (
+    check_no_file,
+    exists,
+    naming,
+    read_file,
+    read_json,
+    remove_drafts,
+    write_by_rename,
+    write_json,
+)
 from lengthwise.models.base import MODELS, SequenceModel, build_model, check_is_model
 from lengthwise.models.weights import load_weights
 from lengthwise.models.wrapped import WrappedRNN
@@ -76,6 +86,7 @@ def save_hub(
 
     Raises:
         ValueError: the folder is a file or has another library's configuration, or the model cannot be read back.
+        OSError: the folder cannot be made, or a file in it cannot be written.
 
     Example:
         >>> import tempfile
@@ -113,13 +124,18 @@ def save_hub(
     }
     config = validated(HubConfig, content)
     _check_restored(config, weights)
-    path.mkdir(parents=True, exist_ok=True)
+    _write(path, config, weights)
+    return config
+
+
+def _write(path: Path, config: HubConfig, weights: Mapping[str, Tensor]) -> None:
+    with naming(path):
+        path.mkdir(parents=True, exist_ok=True)
     # The configuration comes first: it marks the folder as one that may be overwritten if the next write fails.
     write_json(path / CONFIG, config.model_dump(mode="json"))
     write_by_rename(path / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
     remove_drafts(path / CONFIG)  # drafts of a process that was killed would be uploaded with the folder
     remove_drafts(path / WEIGHTS)
-    return config
 
 
 def _check_restored(config: HubConfig, weights: dict[str, Tensor]) -> None:

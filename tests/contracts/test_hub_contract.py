@@ -60,6 +60,8 @@ def test_only_models_that_can_be_read_back_are_saved(tmp_path: Path) -> None:
         save_hub(tmp_path, model, TASK)
     with pytest.raises(ValueError, match="folder: expected a folder, got the file "):
         save_hub(tmp_path / CONFIG, model, TASK)
+    with pytest.raises(OSError, match=r"^/dev/fd/nope: cannot be written: "):
+        save_hub("/dev/fd/nope", model, TASK)
 
 
 @pytest.fixture

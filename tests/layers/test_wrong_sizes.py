@@ -118,7 +118,12 @@ def test_a_size_that_is_not_a_positive_whole_number_is_named(
         (lambda: BlockLinearLayer(**{**BLOCKS, "hidden": -4}), "hidden: expected a whole number of at least 1, got -4"),
         (lambda: num_transition_features(4, 2, "zz"), "columns: expected 'stochastic' or .*, got 'zz'; choose"),
         (lambda: num_symbol_features(4, 3, "unit"), "block_dim: expected a divisor of d_model=4, got 3; choose"),
-        (lambda: MambaLayer(d_model=4, d_state=4, conv="a"), "width: expected a whole number of at least 1, got 'a'"),
+        (lambda: MambaLayer(d_model=4, d_state=4, conv="a"), "conv: expected a whole number of at least 0, got 'a'"),
+        (
+            lambda: MambaLayer(d_model=4, d_state=4, conv=-1),
+            "conv: expected a whole number of at least 0, got -1; give",
+        ),
+        (lambda: SLSTMLayer(d_model=4, num_heads=1, conv=None), "conv: expected a whole number of at least 0, got Non"),
         (lambda: Gated(None, d_model=4), "layer: expected a recurrent layer, got None; give one"),
         (lambda: codes_of([[1.0, 2.0]]), "codes: expected a tensor, got a list"),
         (lambda: codes_of(torch.ones(2, 1)), r"codes: expected shape \[K, 2\], got \[2, 1\]; give one vector per code"),

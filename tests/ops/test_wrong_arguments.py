@@ -30,7 +30,7 @@ from lengthwise.ops.integer_answers import integer_loss, integer_loss_by_definit
 from lengthwise.ops.intervals import Intervals
 from lengthwise.ops.matrix_powers import powers_times, powers_times_by_definition
 from lengthwise.ops.merge import merge
-from lengthwise.ops.mlstm import mlstm_by_definition
+from lengthwise.ops.mlstm import mlstm_by_definition, stabilizers
 from lengthwise.ops.outer_products import decay_products, decay_products_by_definition
 from lengthwise.ops.parts import through_parts
 from lengthwise.ops.scan import scan, scan_by_definition
@@ -130,6 +130,14 @@ def of_symbols(function: Callable[..., object], *symbols: int) -> object:
         (lambda: answers_of(NUMBER), r"logits: expected shape \[..., Y\] with Y of at least 1, got \[\]; give"),
         (lambda: answers_of(ONES(2, 0)), r"logits: expected shape \[..., Y\] with Y of at least 1, got \[2, 0\]"),
         (lambda: times_pairs([1], ONES(2)), "a: expected a tensor, got a list"),
+        (
+            lambda: times_pairs(ONES(3, 2), ONES(4, 2)),
+            r"x: expected a shape that fits \[3, 2\], the shape of a, got \[4, 2\]; make the sizes equal, or 1",
+        ),
+        (lambda: stabilizers(ONES(1, 2, 1), ONES(1, 3, 1), ONES(1, 1)), r"log_f: expected shape \[1, 2, 1\] "),
+        (lambda: AROUND + Intervals.around(ONES(3)), r"other: expected a shape that fits \[.*2\], the shape of the"),
+        (lambda: AROUND * 3, "other: expected Intervals, got 3; give one"),
+        (lambda: AROUND.mixed(AROUND, Intervals.around(ONES(3))), "share: expected a shape that fits"),
         (lambda: times_pairs(ONES(2), ONES(3)), r"x: expected pairs \[..., 2\], got shape \[3\]; give"),
         (lambda: num_levels("a", 2), "length: expected a whole number, got 'a'; give one"),
         (lambda: num_levels(3, 2.5), "chunk_size: expected a whole number, got 2.5; give one"),
