@@ -254,6 +254,8 @@ def strict_json_loads(text: str | bytes) -> Any:
         return json.loads(text, object_pairs_hook=once, parse_constant=reject, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as problem:
         raise ValueError(f"expected JSON, got something else ({problem}); correct the text there") from None
+    except TypeError:
+        raise ValueError(f"expected the text of JSON, got {type(text).__name__}; read the file first") from None
     except UnicodeDecodeError:
         raise ValueError("expected JSON in UTF-8, got other bytes; convert the text to UTF-8") from None
     except RecursionError:

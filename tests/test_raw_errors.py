@@ -7,24 +7,31 @@ import numpy as np
 import pytest
 import torch
 
-from lengthwise.analysis.clusters import principal_components
-from lengthwise.analysis.continuity import continuity_modulus, unit_domain
-from lengthwise.analysis.drift import remainder_drift
+from lengthwise.analysis.clusters import linkage_distances, principal_components
+from lengthwise.analysis.continuity import continuity_modulus, on_embeddings, unit_domain
+from lengthwise.analysis.drift import harmonics, remainder_drift
 from lengthwise.analysis.overview import analyze
+from lengthwise.analysis.receptive_field import cumulative_field, receptive_window, tree_answer
 from lengthwise.analysis.states import block_states
 from lengthwise.analysis.text_field import text_fields
 from lengthwise.automata.conformance import ConformanceTest, conformance_strings
-from lengthwise.automata.dfa import DFA
+from lengthwise.automata.dfa import DFA, joint_sampler
 from lengthwise.automata.groups import cycle_notation
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.lstar import learn_by_lstar
-from lengthwise.automata.monoid import transition_monoid
+from lengthwise.automata.monoid import bounded_monoid, transition_monoid
+from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.random_languages import random_language
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import certificate_card
+from lengthwise.certification.certificate import Certificate, certificate_card
+from lengthwise.certification.certify import certify
+from lengthwise.certification.confirm import confirm, proof_of
+from lengthwise.certification.drawing import drawing_of
+from lengthwise.certification.proof_file import write_proof
 from lengthwise.certification.verify import check
+from lengthwise.constructions.base import construct
 from lengthwise.constructions.looped import evaluate, evaluate_exactly, looped_approximation, quantizer
 from lengthwise.constructions.memorization.closed_form import (
     arc_margin,
@@ -35,7 +42,10 @@ from lengthwise.constructions.memorization.closed_form import (
     simplex,
 )
 from lengthwise.constructions.memorization.contracting import shift_register
+from lengthwise.constructions.memorization.farkas import holds, refute, refute_below
 from lengthwise.constructions.memorization.feedback import digits
+from lengthwise.constructions.memorization.finite import end_indefinitely
+from lengthwise.constructions.memorization.frequencies import bounds
 from lengthwise.constructions.memorization.lifetime import predicted_lifetime
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.networks import as_elman, as_linear_rnn
@@ -51,11 +61,17 @@ from lengthwise.evaluation.interval import (
     mean_interval,
     wilson_interval,
 )
-from lengthwise.evaluation.perplexity import perplexity_curve
+from lengthwise.evaluation.labeled import labeled_curve
+from lengthwise.evaluation.perplexity import paired_ratio, perplexity_curve
 from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
 from lengthwise.formats.base import FORMATS, Format
 from lengthwise.models.base import make_model
 from lengthwise.ops.answer_likelihood import answer_log_probabilities
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.runs.machine_sources import given_machines, machine_or_expression
+from lengthwise.runs.pools.shard import parse_shard
+from lengthwise.runs.records import read_records
+from lengthwise.runs.tracking.replay import track
 from lengthwise.studies.chi2023.routing import blelloch_scan, hillis_steele_scan, path_to
 from lengthwise.tasks import make_task
 from lengthwise.text.corpus import number_name, number_names, read_texts, split_documents
@@ -73,6 +89,8 @@ PLAN, CURVE = EvaluationPlan(), LengthCurve(protocol="independent", points=())
 TURN, ABC = rotation(2, 1), parse_word("abc")
 TOKENS = PARITY.encode("ab")[None]
 GENERATOR = torch.Generator()
+NET = construct("rnn", PARITY)
+COMPILED = certify(NET.model, PARITY)
 NO_WORD = "word: expected a Word, got 'ab'; make it with parse_word"
 TRANSDUCER = "machine: expected a Transducer, got None; give one"
 NO_MODEL = "model: expected a model of this package, got NoneType; "
@@ -119,6 +137,26 @@ MACHINES: list[tuple[Callable[[], object], str]] = [
     (lambda: DFA.from_json(None), "content: expected the entries of an automaton, got None; give one"),
     (lambda: transition_monoid(MACHINE.semiautomaton, "a"), "maximum: expected a whole number of at least 1, got 'a'"),
     (lambda: transition_monoid(MACHINE), r"machine: expected a Semiautomaton, got DFA\(.*; give one$"),
+    (lambda: bounded_monoid(MACHINE), r"machine: expected a Semiautomaton, got DFA\("),
+    (lambda: bounded_monoid(MACHINE.semiautomaton, "a"), "maximum: expected a whole number of at least 1, got 'a'"),
+    (lambda: monoid_laws(MACHINE), r"machine: expected a TreeMachine, got DFA\("),
+    (lambda: labeled_dfa(MACHINE).with_symbols(5), "symbols: expected several texts, got 5; give a list"),
+    (lambda: labeled_dfa(MACHINE).aligned("ab", 4), "classes: expected several texts, got 4; give a list"),
+    (lambda: labeled_dfa(MACHINE).aligned(3, "ab"), "symbols: expected several texts, got 3; give a list"),
+    (lambda: labeled_dfa(MACHINE).renamed({}, ("a",)), "order: expected one of a, got 'reject'; choose one"),
+    (lambda: cycle_notation(5), "permutation: expected the image of each point, got 5; give one"),
+    (lambda: joint_sampler(MACHINE), r"languages: expected a list of DFAs, got DFA\("),
+    (lambda: joint_sampler([MACHINE], None), "repeat_weights: expected a list of numbers, got None; give one"),
+    (lambda: MACHINE.semiautomaton.leading_to([True]), r"targets: expected one entry .* got shape \(1,\); give"),
+    (lambda: MACHINE.semiautomaton.shortest_string(0, [True]), r"targets: expected one entry .* got shape \(1,\); "),
+    (
+        lambda: MACHINE.semiautomaton.transition_matrix(np.array([0.5, np.nan])),
+        r"probabilities: expected a number of at least 0 for each of the 2 symbols, got shape \(2,\), array\(",
+    ),
+    (lambda: DFA.from_json({**MACHINE.to_json(), "accepting": 0}), "accepting: expected a list, got 0; give one"),
+    (lambda: DFA.from_json({**MACHINE.to_json(), "alphabet": 3}), "alphabet: expected a list, got 3; give one"),
+    (lambda: DFA.from_json({**MACHINE.to_json(), "transitions": 3}), "transitions: expected a list, got 3; give one"),
+    (lambda: MACHINE.sample(np.array([["x"]])), r"uniforms: expected numbers in \[0, 1\), got others"),
     (lambda: MACHINE.with_symbols(5), "symbols: expected several texts, got 5; give a list"),
     (lambda: MACHINE.sample(np.array([[1.5]])), r"uniforms: expected numbers in \[0, 1\), got others; draw them with"),
     (lambda: conformance_strings(None, 5), TRANSDUCER),
@@ -161,6 +199,15 @@ CONSTRUCTIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: arc_margin(4, 3), "zeros: expected a whole number from 0 to 3, got 4; give a number in this range"),
     (lambda: digits("ab"), NO_WORD),
     (lambda: shift_register("ab"), NO_WORD),
+    (lambda: end_indefinitely(5), "text: expected a text, got 5; give one"),
+    (lambda: end_indefinitely("ab", end=5), "end: expected a symbol, got 5; give one"),
+    (lambda: refute("ab", (1,)), NO_WORD),
+    (lambda: refute(ABC, (9,)), "frequencies: expected a whole number from 1 to 1, got 9; give a number"),
+    (lambda: refute(ABC, (1,), "zz"), "kind: expected 'coincidence' or 'interval' or 'exact', got 'zz'; choose one"),
+    (lambda: refute_below(None), "memorization: expected a result of memorize, got None; give one"),
+    (lambda: bounds("ab"), NO_WORD),
+    (lambda: holds("ab", None), NO_WORD),
+    (lambda: holds(ABC, None), "certificate: expected a FarkasCertificate, got None; give one"),
     (lambda: as_linear_rnn(None), "generator: expected a LinearGenerator, got None; give one"),
     (lambda: as_elman(None, "relu", 3), "generator: expected a LinearGenerator, got None; give one"),
     (lambda: memorize("001", budget=-1), "budget: expected a whole number of at least 1, got -1; give 1 or more"),
@@ -172,6 +219,40 @@ CONSTRUCTIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: evaluate(quantizer(num_bins=4), [1]), "inputs: expected a tensor, got a list; make a tensor"),
     (lambda: evaluate(None, torch.ones(1, 1, 1)), "network: expected a LoopedNetwork, got None; give one"),
     (lambda: evaluate_exactly(quantizer(num_bins=4), 3), r"inputs: expected shape \[B, T, 1\] .*, got \[\]; give each"),
+]
+
+CERTIFICATES_AND_RUNS: list[tuple[Callable[[], object], str]] = [
+    (lambda: Certificate.read(5), "path: expected a path, got 5; give one"),
+    (lambda: Certificate.from_text(5), "certificate: .* not one .expected the text of JSON, got int"),
+    (lambda: check(COMPILED, proof=5), "proof: expected a path, got 5; give one"),
+    (lambda: check(COMPILED, proof="nope.proof"), "nope.proof: "),
+    (lambda: confirm("c.json", LSTM, PARITY), "certificate: expected a Certificate, got 'c.json'; give one"),
+    (lambda: proof_of("c.json", LSTM, PARITY), "certificate: expected a Certificate, got 'c.json'; give one"),
+    (lambda: confirm(COMPILED, PARITY, LSTM), "model: expected a model of this package, got Parity; "),
+    (lambda: confirm(COMPILED, LSTM, MACHINE), "task: expected a task, got 'DFA"),
+    (lambda: write_proof(COMPILED, LSTM, PARITY, None), "path: expected a path, got None; give one"),
+    (lambda: drawing_of("c.json"), "certificate: expected a Certificate, got 'c.json'; give one"),
+    (lambda: COMPILED.reaches("sure"), "level: expected 'refuted' or .*, got 'sure'; choose one of these"),
+    (lambda: save_compiled(LSTM, "net"), r"construction: expected a Construction, as construct returns it, got LSTM\("),
+    (lambda: save_compiled(NET, ""), "folder: expected a path, got ''; give one"),
+    (lambda: save_compiled(NET, __file__), "folder: expected a folder, got the file "),
+    (lambda: given_machines("(a|b)*"), r"sources: expected a list of sources, got '\(a.b\)\*'; put the source into"),
+    (lambda: given_machines([5]), "sources: expected texts, got 5; give one"),
+    (lambda: machine_or_expression(5), "source: expected a file, a folder or a regular expression, got 5; give one"),
+    (lambda: read_records("none.gz"), "none.gz: there is no such file; name a file"),
+    (lambda: track(5, "tensorboard"), "run: expected a path, got 5; give one"),
+    (lambda: parse_shard(5), "shard: expected a share such as 2/3, got 5; give one"),
+    (
+        lambda: labeled_curve(LSTM, PARITY, [("ab", "x")]),
+        "examples: expected Examples, as read_examples makes",
+    ),
+    (lambda: labeled_curve(LSTM, MACHINE, None), "task: expected a task, got 'DFA"),
+    (lambda: PLAN.reset_unused("parity"), "task: expected a task, got 'parity'; make one"),
+    (lambda: CURVE.between("a", 3), "low: expected a number, got 'a'; give one"),
+    (lambda: CURVE.between(3, None), "high: expected a number, got None; give one"),
+    (lambda: paired_ratio("a", [1.0]), "first: expected numbers, got 'a'; give a list of them"),
+    (lambda: paired_ratio([1.0], None), "second: expected numbers, got None; give a list of them"),
+    (lambda: paired_ratio([], []), "first: expected at least one chunk, got none; measure one or more"),
 ]
 
 TEXTS_AND_ANALYSES: list[tuple[Callable[[], object], str]] = [
@@ -188,6 +269,32 @@ TEXTS_AND_ANALYSES: list[tuple[Callable[[], object], str]] = [
     (lambda: remainder_drift(LSTM, PARITY, [3], 2), "task: expected the task sum, got parity; make one with make_task"),
     (lambda: remainder_drift(TREE, make_task("sum"), [3], 2), "model: expected a recurrent model, got regular-gpt; "),
     (lambda: text_fields(LSTM, PARITY, [8]), "task: expected a text, got parity, which has answers; for such a task"),
+    (lambda: block_states(TREE, PARITY, "ab"), "inputs: expected a tensor, got a str; make"),
+    (
+        lambda: block_states(TREE, make_task("cycle-navigation"), TOKENS),
+        "task: expected a regular task of the model's 2 symbols, got cycle-navigation; give the task that",
+    ),
+    (lambda: text_fields(LANGUAGE_MODEL, TEXT, 8), "lengths: expected a list of lengths, got 8; give one"),
+    (lambda: text_fields(LANGUAGE_MODEL, TEXT, []), "lengths: expected at least one length, got none; give a list"),
+    (lambda: text_fields(LANGUAGE_MODEL, TEXT, ["a"]), "lengths: expected a whole number of at least 1, got 'a'; "),
+    (lambda: tree_answer(LSTM), r"model: expected a regular-gpt, got LSTM\("),
+    (lambda: cumulative_field(torch.ones(3)), r"norms: expected shape \[B, T\], got \[3\]; reshape"),
+    (lambda: receptive_window(torch.ones(3)), r"cumulative: expected shape \[B, T\], got \[3\]; reshape"),
+    (lambda: receptive_window(torch.ones(1, 3), "a"), "share: expected a number, got 'a'; give one"),
+    (lambda: linkage_distances(torch.ones(3)), r"states: expected shape \[N, D\], got \[3\]; reshape"),
+    (lambda: harmonics([1], [2], 3), "states: expected a tensor, got a list; make a tensor"),
+    (lambda: unit_domain(0, 1), "num_tokens: expected a whole number of at least 1, got 0; give 1 or more"),
+    (lambda: on_embeddings(PARITY), r"model: expected a torch module, got Parity\("),
+    (
+        lambda: continuity_modulus(len, "token", 0.1, unit_domain(2, 1), GENERATOR),
+        "distances: expected numbers, got 0.1; give a list of them",
+    ),
+    (lambda: continuity_modulus(len, "token", [0.1], None, GENERATOR), "domain: expected a Domain, got None; give one"),
+    (
+        lambda: continuity_modulus(len, "token", [0.1], unit_domain(2, 1), 0),
+        "generator: expected a torch.Generator, got 0; give one",
+    ),
+    (lambda: analyze(TREE, PARITY, length="a"), "length: expected a whole number of at least 1, got 'a'; give"),
     (lambda: analyze(None, PARITY), NO_MODEL),
     (lambda: analyze(TREE, None), "task: expected a task, got 'None'; make one with lengthwise.make_task"),
     (
@@ -208,6 +315,7 @@ TEXTS_AND_ANALYSES: list[tuple[Callable[[], object], str]] = [
         *MEASUREMENTS,
         *MACHINES,
         *CONSTRUCTIONS,
+        *CERTIFICATES_AND_RUNS,
         *TEXTS_AND_ANALYSES,
         (lambda: dfa_from_regex(5), "pattern: expected a text, got 5; give one$"),
         (lambda: dfa_from_regex("a", tokens="letters"), "tokens: expected 'characters' or 'words', got 'letters'; "),

@@ -63,6 +63,8 @@ def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
     """
     from scipy.cluster.hierarchy import linkage
 
+    check_tensors(states=states)
+    check_axes("states", states, "N, D")
     if len(states) < 2:
         return torch.zeros(0, dtype=torch.float64)
     return torch.from_numpy(linkage(states.double().numpy(), method="single")[:, 2].copy())

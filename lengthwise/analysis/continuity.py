@@ -22,8 +22,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from lengthwise.analysis.embedded import looking_up
+from lengthwise.evaluation.interval import check_numbers
 from lengthwise.registry import check_known
-from lengthwise.validation import check_function, check_sizes
+from lengthwise.validation import check_function, check_kind, check_sizes
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens, each a vector of d numbers."""
@@ -71,6 +72,7 @@ class _Pairs(NamedTuple):
 
 def unit_domain(num_tokens: int, token_dim: int) -> Domain:
     """Return the domain of sequences of T tokens in [0, 1]^d, in float64."""
+    check_sizes(num_tokens=num_tokens, token_dim=token_dim)
     return Domain(*(torch.full((num_tokens, token_dim), bound, dtype=torch.float64) for bound in (0.0, 1.0)))
 
 
@@ -112,6 +114,7 @@ def continuity_modulus(
     """
     check_function("function", function)
     _check(kind, distances, domain, num_starts, p)
+    check_kind("generator", generator, torch.Generator, "a torch.Generator")
     search = _Search(function, kind, domain, p)
     best_pairs: dict[float, _Pairs] = {}
     for distance in sorted(set(distances), reverse=True):
@@ -149,6 +152,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
         >>> points[0].value > 0
         True
     """
+    check_kind("model", model, nn.Module, "a torch module")
     named = [name for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
     if len(named) != 1:
         raise ValueError(
@@ -295,11 +299,13 @@ def _as(rows: Tensor, like: Tensor) -> Tensor:
 
 def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: int, p: float) -> None:
     check_known("kind", kind, get_args(Kind))
+    check_numbers("distances", distances)
     if not distances or not all(0 < distance < math.inf for distance in distances):
         raise ValueError(
             f"distances: expected at least one distance, all positive and finite, got {list(distances)}; give numbers "
             "such as 0.1"
         )
+    check_kind("domain", domain, tuple, "a Domain")
     low, high = domain
     if (
         low.shape != high.shape

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from lengthwise.devices import one_thread
 from lengthwise.models.base import RecurrentModel, check_is_model, eval_mode
+from lengthwise.ops.shapes import check_tensors
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import check_is_task
 from lengthwise.tasks.regular.sum import Sum
+from lengthwise.validation import check_sizes
 
 
 class DriftPoint(NamedTuple):
@@ -95,6 +97,8 @@ def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], mod
         >>> harmonics(turn, torch.arange(4), 4).norm(dim=1).round(decimals=3).tolist()
         [0.707, 0.0]
     """
+    check_tensors(states=states, remainders=remainders)
+    check_sizes(modulus=modulus)
     groups = [states[remainders == q].double() for q in range(modulus)]
     if not all(map(len, groups)):
         raise ValueError(

@@ -17,6 +17,7 @@ from lengthwise.models.base import SequenceModel, check_is_model
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, Task, check_is_task
+from lengthwise.validation import check_sizes
 
 NUM_STRINGS = 200
 """The number of strings that are analyzed, which is also the largest number of states of each level."""
@@ -72,6 +73,7 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
             f"task: expected at least two symbols and at least two answers, got {len(task.symbols)} and "
             f"{len(task.classes)}; choose a run on another task"
         )
+    check_sizes(length=length)
     if length > MAX_LENGTH:
         raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; give a smaller length")
     if not task.is_balanced_length(length) and task.is_balanced_length(length - 1):

@@ -1,6 +1,7 @@
 """The symbols on which an answer depends: by gradients, as published, and by replacing symbols."""
 
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -14,8 +15,10 @@ from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.shapes import check_axes, check_tensors
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.tasks.base import OracleTask
+from lengthwise.validation import check_kind
 
 Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
 """A function that returns the logits at the last position of strings of embeddings."""
@@ -26,6 +29,7 @@ MAX_SYMBOLS_PER_CHUNK = 1 << 15
 
 def tree_answer(model: RegularGPT) -> Answer:
     """Return the model's answer as a function of the embedding at each position."""
+    check_kind("model", model, RegularGPT, "a regular-gpt")
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:
         # Each position gets its own symbol id, so that equal symbols at two positions have separate gradients.
@@ -88,6 +92,8 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         2212.10356); used by Chi et al. (2023), section 7.4 and Figure 4.
     Differs from the source: `gradient_norms` returns gradients of the log-odds, not of the loss.
     """
+    check_tensors(norms=norms)
+    check_axes("norms", norms, "B, T")
     later = norms.flip(1).cumsum(1).flip(1)
     total = later[:, :1]
     usable = (total[:, 0] > 0) & total[:, 0].isfinite()
@@ -109,6 +115,9 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
         >>> receptive_window(torch.tensor([[1.0, 0.995, 0.75, 0.5]])).tolist()
         [3]
     """
+    check_tensors(cumulative=cumulative)
+    check_axes("cumulative", cumulative, "B, T")
+    check_kind("share", share, Real, "a number")
     if not 0 <= share < 1:
         raise ValueError(f"share: expected a fraction of at least 0 and below 1, got {share}; choose for example 0.99")
     return 1 + (cumulative.flip(1) > share).int().argmax(1)

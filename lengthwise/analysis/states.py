@@ -13,8 +13,9 @@ from lengthwise.conventions import PAD
 from lengthwise.display import spelled
 from lengthwise.models.base import check_is_model
 from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.shapes import check_strings, check_tensors
 from lengthwise.ops.tree_attention import last_state
-from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.base import RegularTask, check_is_task
 from lengthwise.validation import check_sizes
 
 
@@ -102,6 +103,14 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
             f"model: expected the same chunk size at all levels, got {model.config.lower_chunk_sizes} at the lowest "
             "levels; train a model without model.lower_chunk_sizes"
         )
+    check_is_task(task)
+    if not isinstance(task, RegularTask) or len(task.symbols) != len(model.tree.leaves) - 1:
+        raise ValueError(
+            f"task: expected a regular task of the model's {len(model.tree.leaves) - 1} symbols, got {task.name}; give "
+            "the task that the model was made for"
+        )
+    check_tensors(inputs=inputs)
+    check_strings("inputs", inputs)
     monoid = transition_monoid(task.transducer.minimize().semiautomaton)
     elements = window_elements(monoid, inputs.numpy(), model.config.chunk_size)
     levels = [torch.full((nodes.size,), level) for level, nodes in enumerate(elements, start=1)]

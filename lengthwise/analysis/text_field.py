@@ -1,6 +1,6 @@
 """The tokens on which the prediction of a text's next token depends, by gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,6 +16,7 @@ from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.models.causal_transformer import CausalTransformer
 from lengthwise.models.regular_gpt_lm import RegularGPTLM
 from lengthwise.text.language import LanguageTask, check_is_text
+from lengthwise.validation import check_kind, check_sizes
 
 
 class TextField(NamedTuple):
@@ -47,6 +48,11 @@ def text_fields(
     check_is_model(model)
     check_is_text(task, "for such a task, `lengthwise analyze` shows the receptive field")
     tokens = task.tokens("test")
+    check_kind("lengths", lengths, Collection, "a list of lengths")
+    if not lengths:
+        raise ValueError("lengths: expected at least one length, got none; give a list such as [128]")
+    for length in lengths:
+        check_sizes(lengths=length)
     ends = chunk_ends(len(tokens), max(lengths), num_chunks, seed=0)
     answer, table = embedded_answer(model), _embedding(model).weight.detach()
     fields = []

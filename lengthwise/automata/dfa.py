@@ -1,6 +1,6 @@
 """Deterministic finite automata: recognition, Boolean operations, exact counts and uniform samples."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -250,7 +250,7 @@ class DFA:
                 f"uniforms: expected an array [strings, length] of numbers in [0, 1), got {got}; draw it with "
                 "numpy.random.default_rng(seed).random((strings, length))"
             )
-        if not ((uniforms >= 0) & (uniforms < 1)).all():
+        if not np.issubdtype(uniforms.dtype, np.number) or not ((uniforms >= 0) & (uniforms < 1)).all():
             raise ValueError(
                 "uniforms: expected numbers in [0, 1), got others; draw them with Generator.random of NumPy"
             )
@@ -285,6 +285,8 @@ class DFA:
             raise ValueError(
                 f"content: expected the entries {list(entries)}, got {list(content)}; give exactly the expected entries"
             )
+        for entry in entries[:3]:
+            check_kind(entry, content[entry], Collection, "a list")
         alphabet, transitions, accepting, start = (content[entry] for entry in entries)
         _check_transitions(transitions, len(alphabet))
         machine = Semiautomaton(np.array(transitions), tuple(alphabet))
@@ -358,6 +360,8 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
     Raises:
         ValueError: the list of languages is empty, or the automata read different symbols.
     """
+    check_kind("languages", languages, Collection, "a list of DFAs")
+    check_kind("repeat_weights", repeat_weights, Collection, "a list of numbers")
     if not languages:
         raise ValueError("languages: expected at least one automaton, got none; give the languages to draw from")
     for index, language in enumerate(languages):

@@ -1,7 +1,7 @@
 """Permutation groups: their elements, their multiplication table, and their word problem as a machine."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from string import ascii_letters
@@ -204,6 +204,7 @@ def cycle_notation(permutation: Sequence[int]) -> str:
         >>> cycle_notation((1, 0, 3, 4, 2)), cycle_notation((0, 1))
         ('(0 1)(2 3 4)', '()')
     """
+    check_kind("permutation", permutation, Collection, "the image of each point")
     if sorted(permutation) != list(range(len(permutation))):
         raise ValueError(
             f"permutation: expected each number from 0 to {len(permutation) - 1} once, got {tuple(permutation)}; give "

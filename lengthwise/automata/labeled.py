@@ -113,7 +113,7 @@ class LabeledMachine:
         The answers keep their order, unless `order` is given.
 
         Raises:
-            ValueError: `names` renames an answer that the machine does not have.
+            ValueError: `names` renames an answer that the machine does not have, or `order` lacks an answer.
 
         Example:
             >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -124,6 +124,8 @@ class LabeledMachine:
             check_known("answer", name, self.classes)
         new = [names.get(name, name) for name in self.classes]
         classes = tuple(order or dict.fromkeys(new))
+        for name in new:
+            check_known("order", name, classes)
         numbers = np.array([classes.index(name) for name in new])
         outputs = self.machine.outputs
         # `where` computes both sides, so `IGNORE`, which is negative, must not be an index.
@@ -157,7 +159,8 @@ class LabeledMachine:
         Raises:
             ValueError: a symbol is new, and the machine is not an automaton (`is_automaton`).
         """
-        if not (new := [symbol for symbol in dict.fromkeys(symbols) if symbol not in self.symbols]):
+        given = dict.fromkeys(texts_of("symbols", symbols))
+        if not (new := [symbol for symbol in given if symbol not in self.symbols]):
             return self
         if not self.is_automaton:
             raise ValueError(
@@ -197,7 +200,7 @@ class LabeledMachine:
             ValueError: the symbols differ, or an answer of the machine is not among `classes`.
         """
         machine = self.machine.semiautomaton.reordered(symbols)
-        numbers, given = common_numbers(self.classes, classes)
+        numbers, given = common_numbers(self.classes, texts_of("classes", classes))
         if unknown := [name for name, number in zip(self.classes, numbers, strict=True) if number not in given]:
             raise ValueError(
                 f"machine: expected only answers among {', '.join(classes)}, got {unknown[0]}; rename this answer"

@@ -197,6 +197,8 @@ def _maps(keys: Sequence[bytes], identity: np.ndarray) -> np.ndarray:
 
 def bounded_monoid(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid | None:
     """Return the `transition_monoid` of a machine, or None if the monoid has more than `maximum` elements."""
+    check_kind("machine", machine, Semiautomaton, "a Semiautomaton")
+    check_sizes(maximum=max_elements(machine) if maximum is None else maximum)
     try:
         return transition_monoid(machine, maximum)
     except ValueError:

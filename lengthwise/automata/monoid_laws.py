@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.validation import check_kind
 
 
 class MonoidLaws(NamedTuple):
@@ -33,6 +34,7 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
         >>> monoid_laws(tree_machine(library.parity()))
         MonoidLaws(pad_is_identity=True, num_decided=8, num_violations=0)
     """
+    check_kind("machine", machine, TreeMachine, "a TreeMachine")
     every = np.arange(machine.num_classes)
     pad = int(machine.leaves[0])
     chunk = machine.chunk_size

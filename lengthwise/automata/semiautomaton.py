@@ -106,9 +106,10 @@ class Semiautomaton:
 
     def check_labels(self, labels: np.ndarray, argument: str) -> None:
         """Raise a ValueError unless there is one label for every state."""
-        if labels.shape != (self.num_states,):
+        if np.shape(labels) != (self.num_states,):
             raise ValueError(
-                f"{argument}: expected one entry for each of the {self.num_states} states, got shape {labels.shape}; "
+                f"{argument}: expected one entry for each of the {self.num_states} states, got shape "
+                f"{np.shape(labels)}; "
                 "give the entries in the order of the states"
             )
 
@@ -176,10 +177,11 @@ class Semiautomaton:
 
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
         """Return the transition matrix for independent random symbols: ``matrix[q, r]`` = P(q goes to r)."""
-        if np.shape(probabilities) != (self.num_symbols,):
+        if np.shape(probabilities) != (self.num_symbols,) or not (np.asarray(probabilities) >= 0).all():
+            got = truncate(repr(probabilities))
             raise ValueError(
-                f"probabilities: expected one number for each of the {self.num_symbols} symbols, got shape "
-                f"{np.shape(probabilities)}; give the probabilities in the order of the symbols"
+                f"probabilities: expected a number of at least 0 for each of the {self.num_symbols} symbols, got "
+                f"shape {np.shape(probabilities)}, {got}; give the probabilities in the order of the symbols"
             )
         matrix = np.zeros((self.num_states, self.num_states))
         # This is not `+=`, which would add only one probability if several symbols lead to the same state.
@@ -214,6 +216,7 @@ class Semiautomaton:
             >>> Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")).reordered(("b", "a")).table.tolist()
             [[1, 0], [0, 1]]
         """
+        symbols = texts_of("symbols", symbols)
         for known, other, which in ((symbols, self.symbols, "first"), (self.symbols, symbols, "second")):
             if lacking := [symbol for symbol in known if symbol not in other]:
                 raise ValueError(
@@ -274,6 +277,7 @@ class Semiautomaton:
             >>> Semiautomaton(np.array([[1], [2], [2]]), ("x",)).leading_to(np.array([False, True, False])).tolist()
             [True, True, False]
         """
+        self.check_labels(targets := np.asarray(targets, dtype=bool), "targets")
         while not np.array_equal(grown := targets | targets[self.table].any(axis=1), targets):
             targets = grown
         return targets

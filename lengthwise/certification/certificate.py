@@ -37,7 +37,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.display import card, counted, spelled
 from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, check_known
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_kind, path_of
 
 CERTIFICATE = "certificate.json"
 """The name of a certificate's file in a run's folder. For a net in a file NAME.toml, it is NAME.certificate.json."""
@@ -244,10 +244,10 @@ class Certificate(Part):
         return json_text({"level": content.pop("level"), "claim": self.claim, **content})
 
     @classmethod
-    def read(cls, path: Path) -> "Certificate":
+    def read(cls, path: str | Path) -> "Certificate":
         """Read a certificate's file; raise a ValueError if it is missing, damaged or edited."""
         try:
-            content = read_file(path)
+            content = read_file(path_of("path", path))
         except FileNotFoundError:
             raise ValueError(f"{path}: expected a certificate, got no file; `lengthwise certify` writes it") from None
         try:

@@ -17,7 +17,7 @@ from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
-from lengthwise.validation import truncate, type_in_words
+from lengthwise.validation import check_kind, truncate, type_in_words
 
 
 @one_thread()
@@ -35,6 +35,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.
     """
+    check_kind("certificate", certificate, Certificate, "a Certificate")
     with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
@@ -82,6 +83,7 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
     Raises:
         ValueError: the certificate's level is below `bounded`, or its proof is not found again.
     """
+    check_kind("certificate", certificate, Certificate, "a Certificate")
     with checked_subject(model, task):
         evidence = evidence_of(certificate)
         extraction = _extraction_of(certificate, model, task)

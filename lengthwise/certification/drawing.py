@@ -12,6 +12,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.display import spelled
+from lengthwise.validation import check_kind
 
 MAX_STRINGS_PER_LENGTH = 4_096
 """The largest number of strings of one length that are enumerated to find names of classes."""
@@ -37,6 +38,7 @@ def drawing_of(certificate: Certificate) -> Drawing | None:
         >>> drawing.title, drawing.machine.num_states
         ("the task's own machine", 2)
     """
+    check_kind("certificate", certificate, Certificate, "a Certificate")
     extracted = None if certificate.machine is None else machine_from_json(certificate.machine)
     if isinstance(extracted, Transducer):
         return Drawing(extracted, "the machine read off the model")

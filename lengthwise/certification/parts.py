@@ -10,7 +10,7 @@ from lengthwise.certification.grids import GridMachineFields
 from lengthwise.conventions import IGNORE
 from lengthwise.display import percent
 from lengthwise.evaluation.interval import wilson_interval
-from lengthwise.validation import FrozenRecord
+from lengthwise.validation import FrozenRecord, check_choice
 
 Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
 
@@ -51,6 +51,7 @@ def reaches(level: Level, other: Level) -> bool:
         (True, False)
     """
     order = list(CLAIMS)
+    check_choice("level", other, order)
     return order.index(level) >= order.index(other)
 
 

@@ -52,10 +52,11 @@ from lengthwise.extraction.base import Extraction
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
+from lengthwise.validation import path_of
 
 
 @one_thread()
-def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTask, path: Path) -> str:
+def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTask, path: str | Path) -> str:
     """Find the proof of a certificate again, write it to a file, and return the checker's conclusion.
 
     `checker` reads the file without this package.
@@ -64,6 +65,7 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
         ValueError: the certificate is neither `proved` nor `bounded`, the proof is not found again, or the checker
             rejects it. The checker may reject a sound proof, because its bounds may be wider than the prover's bounds.
     """
+    path = path_of("path", path)
     content = proof_content(model, *proof_of(certificate, model, task))
     try:
         sentence = check(certificate.model_dump(mode="json"), content)

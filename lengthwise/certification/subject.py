@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from lengthwise.certification.builder import weights_digest
 from lengthwise.devices import check_arithmetic
-from lengthwise.models.base import MODELS, SequenceModel, eval_mode, outline
+from lengthwise.models.base import MODELS, SequenceModel, check_is_model, eval_mode, outline
 from lengthwise.models.consistency import check_consistent, check_methods, check_sizes, some_strings
 from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
-from lengthwise.tasks.base import MachineTask
+from lengthwise.tasks.base import MachineTask, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 
 
@@ -31,6 +31,8 @@ def checked_subject(model: SequenceModel, task: MachineTask) -> Iterator[None]:
         ValueError: the model or the task cannot be certified, or the code in the ``with`` block changed the model's
             weights or answers.
     """
+    check_is_model(model)
+    check_is_task(task)
     with eval_mode(model):
         check_model(model, task)
         before = _snapshot_of(model, task)

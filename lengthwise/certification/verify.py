@@ -19,7 +19,7 @@ from lengthwise.certification.parts import Kernels, refusal
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, spelled
 from lengthwise.files import read_file
-from lengthwise.validation import check_kind, truncate
+from lengthwise.validation import check_kind, path_of, truncate
 
 MIN_STRINGS = 1_000
 """The number of strings of each length that level `extracted` and higher levels require."""
@@ -56,7 +56,7 @@ class Checked(NamedTuple):
         return Checked((*sentences, *self.verified), taken)
 
 
-def check(certificate: Certificate, proof: Path | None = None) -> Checked:
+def check(certificate: Certificate, proof: str | Path | None = None) -> Checked:
     """Verify a certificate's sentences as far as possible without the model.
 
     At level ``extracted`` and above, a machine that was extracted from the model is compared with the task's machine
@@ -87,7 +87,7 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         assumption = certificate.evidence.check(certificate)
         trusted += [*copied_numbers(certificate.evidence), assumption]
     if proof is not None:
-        verified += [_check_proof(certificate, proof)]
+        verified += [_check_proof(certificate, path_of("proof", proof))]
         trusted[-1] = f"the model is {with_settings(certificate.model)}, and computes the checker's formulas"
     elif certificate.independently_checked:
         trusted += ["the separate checker accepted the proof when the certificate was made"]

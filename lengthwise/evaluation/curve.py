@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -76,6 +76,8 @@ class LengthCurve(FrozenRecord):
 
     def between(self, low: int, high: int) -> "LengthCurve":
         """Return the points with low <= length <= high."""
+        check_kind("low", low, Real, "a number")
+        check_kind("high", high, Real, "a number")
         return self._keep(lambda point: low <= point.length <= high)
 
     def balanced(self) -> "LengthCurve":

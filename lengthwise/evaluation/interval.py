@@ -97,11 +97,11 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 def _have_spread(values: Sequence[float]) -> bool:
     """Return whether there are two or more values, all finite; a value is NaN if no length of a model was measured."""
-    _check_numbers("values", values)
+    check_numbers("values", values)
     return len(values) > 1 and all(map(math.isfinite, values))
 
 
-def _check_numbers(argument: str, values: object) -> None:
+def check_numbers(argument: str, values: object) -> None:
     """Raise a ValueError unless an argument consists of real numbers; NaN is also a number."""
     if not isinstance(values, Collection) or not all(isinstance(value, Real) for value in values):
         raise ValueError(f"{argument}: expected numbers, got {truncate(repr(values))}; give a list of them")
@@ -109,7 +109,7 @@ def _check_numbers(argument: str, values: object) -> None:
 
 def _check_probabilities(argument: str, values: Sequence[float]) -> None:
     """Raise a ValueError unless an argument consists of numbers in [0, 1] or NaN."""
-    _check_numbers(argument, values)
+    check_numbers(argument, values)
     for value in values:
         if not (math.isnan(value) or 0 <= value <= 1):
             raise ValueError(f"{argument}: expected numbers in [0, 1] or NaN, got {value}; give probabilities")
@@ -156,7 +156,7 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
         >>> f"{low:.3f} {high:.3f}"
         '0.536 1.000'
     """
-    _check_numbers("accuracies", accuracies)
+    check_numbers("accuracies", accuracies)
     _check_probabilities("accuracies", [value for value in accuracies if math.isfinite(value)])
     low, high = mean_interval(accuracies)
     if math.isnan(low):

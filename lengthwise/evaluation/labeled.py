@@ -7,8 +7,9 @@ from lengthwise.automata.labeled import common_numbers
 from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import LengthCurve, final_answers, graded_point
 from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
-from lengthwise.tasks.base import SymbolTask
+from lengthwise.tasks.base import SymbolTask, check_is_task
 from lengthwise.tasks.given.examples import Examples
+from lengthwise.validation import check_kind
 
 
 @one_thread()
@@ -31,6 +32,8 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
         [(2, 1), (3, 1)]
     """
     check_is_model(model)
+    check_is_task(task)
+    check_kind("examples", examples, Examples, "Examples, as read_examples makes them")
     symbols = torch.tensor(_numbers(task, examples))
     try:
         ours, theirs = common_numbers(task.classes, examples.classes)

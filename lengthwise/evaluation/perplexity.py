@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.devices import device_of, moved, one_thread
-from lengthwise.evaluation.interval import mean_interval
+from lengthwise.evaluation.interval import check_numbers, mean_interval
 from lengthwise.evaluation.length_curve import SetProgress, ascending
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
@@ -114,6 +114,10 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
         >>> f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
         '1.143 (0.990 to 1.319)'
     """
+    check_numbers("first", first)
+    check_numbers("second", second)
+    if not first:
+        raise ValueError("first: expected at least one chunk, got none; measure one or more")
     if len(first) != len(second):
         raise ValueError(
             f"second: expected {len(first)} chunks, as in `first`, got {len(second)}; measure both on the same chunks"

@@ -19,7 +19,7 @@ from lengthwise.evaluation.length_curve import (
 )
 from lengthwise.evaluation.perplexity import CURVES_OF_ANSWERS, PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
+from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask, check_is_task
 from lengthwise.text.language import LanguageTask, check_is_text
 from lengthwise.validation import Description, check_kind, truncate
 
@@ -102,6 +102,7 @@ class EvaluationPlan(Description):
             >>> EvaluationPlan(num_chunks=7).reset_unused(make_task("parity")).num_chunks
             256
         """
+        check_is_task(task)
         is_text = isinstance(task, LanguageTask)
         unused = ("dense", "dense_every", "dense_strings", "long", "structured") if is_text else TEXT_FIELDS
         default = EvaluationPlan()

@@ -12,12 +12,12 @@ from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.parts import Part, PositiveCount, TransducerFields
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Target
-from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
+from lengthwise.files import check_no_file, read_file, read_json, remove_drafts, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model
 from lengthwise.models.weights import load_weights
 from lengthwise.runs.provenance import versions
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.validation import dump_named, path_of, split_named, validated
+from lengthwise.validation import check_kind, dump_named, path_of, split_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
 _WAY_OUT = "run `lengthwise compile` again"
@@ -28,7 +28,9 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
 
     Readers reject weights whose digest differs from the digest in ``compiled.json``.
     """
-    path = Path(folder)
+    check_kind("construction", construction, Construction, "a Construction, as construct returns it")
+    path = path_of("folder", folder)
+    check_no_file("folder", path)
     path.mkdir(parents=True, exist_ok=True)
     model, (machine, classes, task) = construction.model, construction.target
     weights = save({name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()})

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.files import exists, read_file, read_json, unless_damaged
 from lengthwise.formats.files import read_machine, suffixes
 from lengthwise.formats.regex import pattern_and_alphabet
+from lengthwise.validation import check_kind
 
 LEARNED = "machine.json"
 """The name of the machine's file in the folder of a learned machine."""
@@ -83,6 +84,10 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
         >>> second.labeled.symbols
         ('a', 'b')
     """
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        raise ValueError(f"sources: expected a list of sources, got {sources!r}; put the source into a list")
+    for source in sources:
+        check_kind("sources", source, str, "texts")
     # A problem of another source must not hide this mistake.
     if weights := [source for source in sources if Path(source).suffix in WEIGHTS and _is_path(source)]:
         raise ValueError(
@@ -113,6 +118,7 @@ def machine_or_expression(source: str) -> Given | Expression:
 
     `given_machines` explains which texts are paths, and lists the errors.
     """
+    check_kind("source", source, str, "a file, a folder or a regular expression")
     if not source:
         raise ValueError(
             f"machine: expected a file, a folder or a regular expression, got an empty text; write {EXPRESSION!r} for "

@@ -21,7 +21,7 @@ from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.provenance import file_digests, files_of_others
 from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.runs.spec import RunSpec, spec_from_json
-from lengthwise.validation import FrozenRecord
+from lengthwise.validation import FrozenRecord, path_of
 
 MAX_LINE = 10_000_000
 MAX_SIZE = 500_000_000
@@ -107,7 +107,7 @@ def _recorded_lines(path: Path) -> dict[tuple[type, str], tuple[str, RunResult |
     return {(type(record), record.run_id): (line, record) for line, record in records}
 
 
-def read_records(path: Path) -> list[RunResult]:
+def read_records(path: str | Path) -> list[RunResult]:
     """Read the results in a file of `write_records`; a missing or damaged file raises a ValueError.
 
     Example:
@@ -115,7 +115,7 @@ def read_records(path: Path) -> list[RunResult]:
         Traceback (most recent call last):
         ValueError: none.jsonl.gz: there is no such file; name a file that `lengthwise reproduce` wrote
     """
-    return [result for _, result in _read(path, RunResult)]
+    return [result for _, result in _read(path_of("path", path), RunResult)]
 
 
 def read_diverged(path: Path) -> list[DivergedRun]:

@@ -26,7 +26,7 @@ elimination in intervals. Differs from the source: no difference.
 from fractions import Fraction
 from math import comb, gcd, isfinite
 from numbers import Rational
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -35,7 +35,8 @@ from lengthwise.constructions.memorization.frequencies import Frequencies, dimen
 from lengthwise.constructions.memorization.memorize import Memorization
 from lengthwise.constructions.memorization.rational import RationalMemorization, frequencies_of, sets_of_orders
 from lengthwise.constructions.memorization.separation import constraints, dual_weights, pairs
-from lengthwise.constructions.memorization.words import Word
+from lengthwise.constructions.memorization.words import Word, check_word
+from lengthwise.validation import check_choice, check_kind, whole_number
 
 Kind = Literal["coincidence", "interval", "exact"]
 
@@ -75,6 +76,11 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
         >>> refute(parse_word("abacabad"), (1,)).kind, refute(parse_word("aab"), (1,))
         ('exact', None)
     """
+    check_word(word)
+    if kind is not None:
+        check_choice("kind", kind, get_args(Kind))
+    for frequency in frequencies:
+        whole_number("frequencies", frequency, 1, word.period // 2)
     methods = {"coincidence": _coincidence, "interval": _interval, "exact": _exact}
     for name in methods if kind is None else [kind]:
         certificate = methods[name](word, frequencies)
@@ -98,6 +104,7 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
         >>> [(certificate.frequencies, certificate.kind) for certificate in refute_below(memorize("abcabd"))]
         [((1,), 'exact'), ((2,), 'coincidence'), ((3,), 'coincidence')]
     """
+    check_kind("memorization", memorization, (Memorization, RationalMemorization), "a result of memorize")
     word = memorization.word
     lower = memorization.lower
     certificates = []
@@ -146,6 +153,8 @@ def maximal_sets(period: int, below: int) -> list[Frequencies]:
 
 def holds(word: Word, certificate: FarkasCertificate) -> bool:
     """Return whether a certificate is valid; this check trusts no linear program, and encloses all rounding errors."""
+    check_word(word)
+    check_kind("certificate", certificate, FarkasCertificate, "a FarkasCertificate")
     letters, p = word.letters, word.period
     if not _is_about(word, certificate):
         return False

@@ -6,6 +6,7 @@ import numpy as np
 
 from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.separation import read_out
+from lengthwise.validation import check_kind
 
 END = "$"
 """The default symbol that marks the end of a string."""
@@ -81,6 +82,8 @@ def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
 
 
 def _check(text: str, end: str) -> None:
+    check_kind("text", text, str, "a text")
+    check_kind("end", end, str, "a symbol")
     if not text:
         raise ValueError(
             "text: expected at least one symbol before the end, got an empty text; give a text of one symbol or more"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int64
 
-from lengthwise.constructions.memorization.words import Word, alternations, at_stride, num_runs, units
+from lengthwise.constructions.memorization.words import Word, alternations, at_stride, check_word, num_runs, units
 
 Frequencies = tuple[int, ...]
 
@@ -114,6 +114,7 @@ def bounds(word: Word) -> Bounds:
         >>> bounds(parse_word("00010011"))[:3]
         (3, 4, (1, 2))
     """
+    check_word(word)
     p = word.period
     strides = np.array(units(p))
     degrees = _folded(strides[:, None] * np.arange(p // 2 + 1), p)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
+from lengthwise.validation import check_kind
+
 T = TypeVar("T")
 
 
@@ -31,6 +33,7 @@ def parse_shard(text: str) -> Shard:
         >>> parse_shard("2/3")
         Shard(number=2, total=3)
     """
+    check_kind("shard", text, str, "a share such as 2/3")
     index, slash, count = text.partition("/")
     numbers = [int(part) if part.isdecimal() and len(part) < 10 else 0 for part in (index, count)]
     if not (slash and 1 <= numbers[0] <= numbers[1]):

@@ -15,6 +15,7 @@ from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec, flat
 from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Tracker
 from lengthwise.training.loop import StepRecord
+from lengthwise.validation import path_of
 
 PROJECT = "lengthwise"
 FOLDER = Path("tracked")
@@ -60,7 +61,7 @@ class Replay:
         self._tracker.finish()
 
 
-def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOLDER) -> tuple[int, str]:
+def track(run: str | Path, tracker: str, *, project: str = PROJECT, folder: Path = FOLDER) -> tuple[int, str]:
     """Send a run, finished or not, to a tracker; return the number of its steps, and the location of its curves.
 
     Raises:
@@ -68,7 +69,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
             the run has no metrics.
         RuntimeError: the tracker failed, for instance because the user has no account.
     """
-    run_folder, kind = RunFolder(run), TRACKERS[tracker]
+    run_folder, kind = RunFolder(path_of("run", run)), TRACKERS[tracker]
     spec, metrics = run_folder.read_spec(), run_folder.read_metrics()
     if not metrics:
         raise ValueError(
