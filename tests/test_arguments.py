@@ -287,8 +287,8 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: lengthwise.wrap_module(NET, num_classes=2, tokens=[3, 0, 3]),
-            "tokens: expected a different token for each, got 3 more than once; perhaps the tokenizer lacks some of "
-            "the symbols",
+            "tokens: expected tokens that differ, got 3 more than once; give each symbol a token of its own (a "
+            "tokenizer may lack some of the symbols)",
         ),
         (
             lambda: lengthwise.save_hub("hub", NET, PARITY, trained_to=-3),

@@ -213,7 +213,7 @@ def test_lesson_on_certificates_in_continuous_integration(lesson) -> None:
     assert done.exit_codes == [0, 1, 2]
     assert re.findall("^(proved|refuted): ", done.printed, re.MULTILINE) == ["proved", "refuted"]
     assert "counterexample: FAIL FAIL FAIL: the model answers out; the right answer is in" in done.printed
-    assert "Did you mean --min-level?" in done.printed
+    assert "did you mean --min-level?" in done.printed
     whole, pruned = done.comparisons.values()
     assert (whole.equal, whole.level) == (True, "proved")
     assert pruned.counterexample.string == ("FAIL",) * 3

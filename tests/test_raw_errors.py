@@ -223,7 +223,7 @@ CONSTRUCTIONS: list[tuple[Callable[[], object], str]] = [
 
 CERTIFICATES_AND_RUNS: list[tuple[Callable[[], object], str]] = [
     (lambda: Certificate.read(5), "path: expected a path, got 5; give one"),
-    (lambda: Certificate.from_text(5), "certificate: .* not one .expected the text of JSON, got int"),
+    (lambda: Certificate.from_text(5), "certificate: .*, got other text .expected the text of JSON, got int"),
     (lambda: check(COMPILED, proof=5), "proof: expected a path, got 5; give one"),
     (lambda: check(COMPILED, proof="nope.proof"), "nope.proof: "),
     (lambda: confirm("c.json", LSTM, PARITY), "certificate: expected a Certificate, got 'c.json'; give one"),

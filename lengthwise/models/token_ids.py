@@ -70,7 +70,7 @@ def check_tokens(name: str, tokens: object, count: int) -> list[int]:
     if len(set(tokens)) < len(tokens):
         repeated = next(token for token in tokens if tokens.count(token) > 1)
         raise ValueError(
-            f"{name}: expected a different token for each, got {repeated} more than once; perhaps the tokenizer lacks "
-            "some of the symbols"
+            f"{name}: expected tokens that differ, got {repeated} more than once; give each symbol a token of its own "
+            "(a tokenizer may lack some of the symbols)"
         )
     return [int(token) for token in tokens]

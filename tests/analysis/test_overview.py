@@ -69,7 +69,7 @@ def test_other_models_and_lengths_are_refused() -> None:
     thick = make_model("regular-gpt", task, d_model=8, num_heads=2, thickness=2)
     with pytest.raises(ValueError, match="model: expected thickness 1"):
         analyze(thick, task, length=9)
-    with pytest.raises(ValueError, match="length: parity has no strings of length 0"):
+    with pytest.raises(ValueError, match="length: expected a whole number of at least 1, got 0"):
         analyze(thick, task, length=0)
     with pytest.raises(ValueError, match="length: expected at most 10,000 symbols, got 10,001"):
         analyze(thick, task, length=10_001)

@@ -268,7 +268,7 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         ),
         (["predict", "{run}", ""], "expected at least one symbol of parity, got ''"),
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
-        (["analyze", "{run}", "--length", "0"], "no strings of length 0"),
+        (["analyze", "{run}", "--length", "0"], "--length: expected a whole number of at least 1, got 0"),
         (["analyze", "{run}", "--out", "page.pdf"], "--out: expected a name that ends in .html, got 'page.pdf'"),
         (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: expected lengths and ranges"),
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
