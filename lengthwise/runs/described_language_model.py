@@ -45,7 +45,7 @@ class LanguageModelDescription(FrozenRecord, strict=True):
 def read_language_model(settings: dict[str, Any], path: Path) -> LanguageModelDescription:
     """Return the validated content of the TOML file of a language model; unknown keys are rejected."""
     description = validated(LanguageModelDescription, settings, path=str(path))
-    expected = "answers (a token for each answer of the task) or a table sets (with the threshold of sets)"
+    expected = "`answers` (a token for each answer of the task) or a table `sets` (with the threshold of sets)"
     check_one_given(str(path), expected, description.answers, description.sets)
     return description
 

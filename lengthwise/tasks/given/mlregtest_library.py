@@ -42,9 +42,8 @@ def language_class(name: str) -> str:
     match = _NAME.fullmatch(name)
     if match is None or match[3] not in CLASSES:
         close = "" if match is None else nearest(match[3], CLASSES)
-        raise ValueError(
-            f"name: expected a language such as 04.04.SL.2.1.0, got {name!r}{close}; list names with `language_names`"
-        )
+        way_out = close or "; `language_names` lists all names"
+        raise ValueError(f"name: expected a language such as 04.04.SL.2.1.0, got {name!r}{way_out}")
     return match[3]
 
 
