@@ -290,7 +290,10 @@ def quoted(name: str) -> str:
 
 def truncate(text: str, longest: int = 120) -> str:
     """Return a text of one line and at most `longest` letters; the end of a longer text becomes three dots."""
-    text = re.sub(r"\s*\n\s*", " ", text)  # NumPy and torch print arrays in several lines
+    if "\n" in text:  # NumPy and torch print arrays in several lines
+        first, *lines = text.split("\n")
+        # A regular expression for blanks around line breaks would take quadratic time for a long row of blanks.
+        text = " ".join([first.rstrip(), *filter(None, map(str.strip, lines[:-1])), lines[-1].lstrip()])
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
