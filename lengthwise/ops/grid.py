@@ -20,8 +20,7 @@ import torch
 from jaxtyping import Int64, Shaped
 from torch import Tensor
 
-from lengthwise.devices import SYNCHRONOUS_DEVICES
-from lengthwise.ops.shapes import check_axes, check_shape, check_tensors, check_whole
+from lengthwise.ops.shapes import check_axes, check_shape, check_tensors, check_whole, values_outside
 from lengthwise.validation import check_function
 
 Messages = Shaped[Tensor, "N *M"]
@@ -115,12 +114,8 @@ def last_row(
     above = top.expand(count, width, *top.shape)
     if not height or not width:
         return above
-    if not torch.compiler.is_exporting() and heights.device.type in SYNCHRONOUS_DEVICES and heights.numel():
-        low, high = (int(end) for end in heights.aminmax())
-        if not 0 <= low <= high <= height:
-            raise ValueError(
-                f"heights: expected 0 (the border) or rows 1..{height}, got {low}..{high}; count rows from 1"
-            )
+    if not torch.compiler.is_exporting() and (got := values_outside(heights, 0, height)):
+        raise ValueError(f"heights: expected 0 (the border) or rows 1..{height}, got {got}; count rows from 1")
     row, strings = heights.clamp(min=1) - 1, torch.arange(count, device=heights.device)
     # Only the messages of one row are kept, so memory grows with the sides of the grid, not with its area.
     parts = antidiagonals(cell, top, left, first, second)

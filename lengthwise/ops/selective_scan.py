@@ -28,8 +28,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.devices import SYNCHRONOUS_DEVICES, in_full_precision
-from lengthwise.ops.shapes import check_shapes, check_tensors
+from lengthwise.devices import in_full_precision
+from lengthwise.ops.shapes import check_shapes, check_tensors, values_outside
 from lengthwise.validation import check_choice, truncate
 
 Eigenvalues = Literal["positive", "signed"]
@@ -143,10 +143,8 @@ def selective_scan(
 @check_shapes
 def _check_rows(steps: Channels, table: Float[Tensor, "R E"], rows: Int64[Tensor, "B T"]) -> None:
     """Check a table of steps and each position's row in it; the decorator `check_shapes` checks their shapes."""
-    if rows.device.type in SYNCHRONOUS_DEVICES and rows.numel():
-        low, high = (int(end) for end in rows.aminmax())
-        if not 0 <= low <= high < len(table):
-            raise ValueError(f"rows: expected rows 0..{len(table) - 1}, got {low}..{high}; give rows of the table")
+    if got := values_outside(rows, 0, len(table) - 1):
+        raise ValueError(f"rows: expected rows 0..{len(table) - 1}, got {got}; give rows of the table")
 
 
 class _Tabled(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 import torch
 from torch import Tensor
 
+from lengthwise.devices import SYNCHRONOUS_DEVICES
 from lengthwise.validation import type_in_words
 
 Given = ParamSpec("Given")
@@ -106,13 +107,13 @@ def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -
 
 def check_broadcast(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
     """Raise a ValueError, with both arguments' names, unless the shapes of two tensors fit by broadcasting."""
-    try:
-        torch.broadcast_shapes(tensor.shape, other.shape)
-    except RuntimeError:
+    # Proofs check each operation on intervals, and `torch.broadcast_shapes` takes as long as such an operation.
+    sizes = zip(tensor.shape[::-1], other.shape[::-1], strict=False)  # an axis that one shape lacks fits any size
+    if tensor.shape != other.shape and any(one != another and 1 not in (one, another) for one, another in sizes):
         raise ValueError(
             f"{name}: expected a shape that fits {list(other.shape)}, the shape of {other_name}, got "
             f"{list(tensor.shape)}; make the sizes equal, or 1"
-        ) from None
+        )
 
 
 def check_real(name: str, tensor: Tensor) -> None:
@@ -125,6 +126,17 @@ def check_whole(name: str, tensor: Tensor) -> None:
     """Raise a ValueError, with the argument's name, unless the tensor's numbers are indices, such as int64."""
     if tensor.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"{name}: expected whole numbers, got {tensor.dtype}; convert them with Tensor.long")
+
+
+def values_outside(tensor: Tensor, low: int, high: int) -> str:
+    """Return the range of the values, such as ``-1..3``, if a value is below `low` or above `high`, and else "".
+
+    On a device that would have to wait for the values, they are not compared.
+    """
+    if tensor.device.type not in SYNCHRONOUS_DEVICES or not tensor.numel():
+        return ""
+    lowest, highest = (int(end) for end in tensor.aminmax())
+    return "" if low <= lowest <= highest <= high else f"{lowest}..{highest}"
 
 
 def check_one_dtype(**given: Tensor) -> None:

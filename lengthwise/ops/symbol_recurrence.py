@@ -41,6 +41,7 @@ from lengthwise.ops.shapes import (
     check_shape,
     check_strings,
     check_tensors,
+    values_outside,
 )
 from lengthwise.validation import check_choice, check_kind
 
@@ -147,9 +148,9 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
         >>> one_hot_positions(flips, torch.tensor([[1, 0, 1]]), torch.tensor([[[1.0, 0.0]]])).flatten().tolist()
         [1, 1, 0]
     """
-    check_tensors(transitions=transitions)
-    check_axes("transitions", transitions, "V, N, S, S")
-    _check(transitions, torch.zeros_like(transitions[..., 0]), tokens, initial)
+    check_tensors(transitions=transitions, tokens=tokens, initial=initial)
+    _check_table(transitions, tokens, initial)
+    check_one_dtype(transitions=transitions, initial=initial)
     if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
         raise ValueError(
             "transitions: expected one-hot columns, and one-hot vectors in initial, got other numbers; call "
@@ -313,8 +314,7 @@ def check_symbols(tokens: Tokens, num_symbols: int, name: str = "tokens") -> Non
             (tokens >= 0) & (tokens < num_symbols),
             f"{name}: expected symbol ids in 0..{num_symbols - 1}, got others; check {name}",
         )
-    elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < num_symbols:
-        got = f"{int(tokens.min())}..{int(tokens.max())}"
+    elif got := values_outside(tokens, 0, num_symbols - 1):
         raise ValueError(
             f"{name}: expected symbol ids in 0..{num_symbols - 1}, got ids in {got}; number the symbols from 0"
         )
@@ -322,13 +322,17 @@ def check_symbols(tokens: Tokens, num_symbols: int, name: str = "tokens") -> Non
 
 def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
     check_tensors(transitions=transitions, values=values, tokens=tokens, initial=initial)
+    _check_table(transitions, tokens, initial)
+    check_shape("values", values, transitions.shape[:3], "give one vector for each matrix of transitions")
+    check_one_dtype(transitions=transitions, values=values, initial=initial)
+
+
+def _check_table(transitions: Table, tokens: Tokens, initial: State) -> None:
     check_axes("transitions", transitions, "V, N, S, S")
     check_symbols(tokens, len(transitions))
-    check_shape("values", values, transitions.shape[:3], "give one vector for each matrix of transitions")
     states_shape = (len(tokens), *transitions.shape[1:3])
     check_shape("initial", initial, states_shape, "give one state for each string of tokens")
     if transitions.shape[2] != transitions.shape[3]:
         raise ValueError(
             f"transitions: expected square matrices, got shape {list(transitions.shape)}; make the last two sizes equal"
         )
-    check_one_dtype(transitions=transitions, values=values, initial=initial)
