@@ -1,4 +1,4 @@
-"""Conventions that tasks, models and training share."""
+"""Conventions that all rooms share: ids of special symbols, exceptions, and the form of messages."""
 
 IGNORE = -100
 """The integer target of an unsupervised position. Targets that are floats contain NaN instead."""
@@ -12,6 +12,18 @@ SEP, BAR = 0, 1
 NUM_SPECIAL = 2
 """The number of special ids, which come before the ids of letters and integers. In problems written as strings, integer
 n is symbol ``NUM_SPECIAL + n``."""
+
+
+def without_way_out(problem: object) -> str:
+    """Return the message of this package without its way out, which follows the last semicolon.
+
+    A message that quotes another message has a way out of its own, and two ways out may contradict each other.
+
+    Example:
+        >>> without_way_out("length: expected 1 or more, got 0; give 1 or more")
+        'length: expected 1 or more, got 0'
+    """
+    return str(problem).rsplit("; ", 1)[0]
 
 
 class Diverged(RuntimeError):

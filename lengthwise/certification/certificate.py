@@ -33,7 +33,7 @@ from lengthwise.certification.parts import (
     reaches,
     refusal,
 )
-from lengthwise.conventions import IGNORE
+from lengthwise.conventions import IGNORE, without_way_out
 from lengthwise.display import card, counted, spelled
 from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, check_known
@@ -264,7 +264,7 @@ class Certificate(Part):
             content = parse_json_text(text)
         except ValueError as error:
             # The way out of the JSON error, such as "keep one entry", would contradict "certify again".
-            reason = str(error).rsplit("; ", 1)[0]
+            reason = without_way_out(error)
             raise refusal(f"expected an unedited certificate, got other text ({reason})") from None
         # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
@@ -278,7 +278,7 @@ class Certificate(Part):
         except ValidationError as error:
             first = error.errors()[0]
             index = ".".join(str(part) for part in first["loc"] if part not in (GRID, STRINGS))
-            reason = first["msg"].removeprefix("Value error, ").rsplit("; ", 1)[0]
+            reason = without_way_out(first["msg"].removeprefix("Value error, "))
             raise refusal(f"{index!r}: {reason}; the file was edited, or another version wrote it") from None
         if given is None:  # the field has a default for new certificates, but a file must contain its format
             raise refusal(f"expected format {FORMAT}, got no format")

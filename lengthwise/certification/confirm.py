@@ -12,7 +12,7 @@ from lengthwise.certification.parts import refusal
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.certification.verify import evidence_of
-from lengthwise.conventions import Diverged
+from lengthwise.conventions import Diverged, without_way_out
 from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
@@ -109,7 +109,7 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
-        reason = str(problem).rsplit("; ", 1)[0]  # without a way out, because "certify again" follows
+        reason = without_way_out(problem)  # because "certify again" follows
         raise refusal(f"no machine could be extracted again from its model ({reason})") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
         raise _edited("the machine extracted from its model gives wrong answers")
@@ -134,7 +134,7 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
         check_made_by_settings(model, task)
         new_evidence = prover.prove(model, extraction)
     except ValueError as problem:
-        reason = str(problem).rsplit("; ", 1)[0]  # without a way out, because "certify again" follows
+        reason = without_way_out(problem)  # because "certify again" follows
         raise refusal(f"its proof could not be repeated ({reason})") from None
     # The file may claim a shorter length than the new proof reaches, but never a longer length.
     length = new_evidence.proved_length

@@ -11,7 +11,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.subject import checked_subject
-from lengthwise.conventions import Diverged
+from lengthwise.conventions import Diverged, without_way_out
 from lengthwise.devices import device_of, one_thread
 from lengthwise.display import counted
 from lengthwise.extraction.base import reader_of
@@ -106,7 +106,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             try:
                 return _certified(model, reader.extract(radius).machine, names[1], seed)
             except (ValueError, Diverged) as problem:
-                reasons.append(str(problem).removeprefix("model: ").rsplit("; ", 1)[0])
+                reasons.append(without_way_out(problem).removeprefix("model: "))
     raise NotFinite(
         f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train the net further, "
         "or certify the net for a machine of your choice (`lengthwise certify` with option `machine`)"
