@@ -50,7 +50,8 @@ IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each stri
         (lambda: MACHINE.semiautomaton.product(3), "other: expected a Semiautomaton, got 3; give one"),
         (
             lambda: MACHINE.semiautomaton.transition_matrix(np.array([1.0])),
-            r"probabilities: expected a number of at least 0 for each of the 2 symbols, got shape",
+            r"probabilities: expected a number of at least 0 for each of the 2 symbols, got shape \(1,\), .*; give the "
+            "probabilities in the order of the symbols$",
         ),
         (lambda: LABELED.answer_to("abc"), "string: expected only symbols of the machine .a b., got 'c'; replace"),
         (lambda: LABELED.answer_to(3), "string: expected several texts, got 3; give a list"),

@@ -213,7 +213,9 @@ def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
     for config in ({"columns": "clamped"}, {"num_layers": 2}):
         with pytest.raises(ValueError, match="hidden: expected at least 1 unit with columns "):
             make(hidden=0, **config)
-    with pytest.raises(ValueError, match="input_map: expected 'linear' with columns 'unit' and hidden=0, which"):
+    with pytest.raises(
+        ValueError, match=r"input_map: expected 'linear' with columns 'unit' and hidden=0, which .*, got 'two-layer'"
+    ):
         make(hidden=0, columns="unit")
 
 

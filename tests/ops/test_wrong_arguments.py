@@ -168,7 +168,7 @@ def of_symbols(function: Callable[..., object], *symbols: int) -> object:
             lambda: of_symbols(symbol_recurrence_by_definition, -1),
             r"tokens: expected symbol ids in 0..1, got ids in -1..-1; number",
         ),
-        (lambda: of_symbols(one_hot_positions, -1), r"tokens: expected symbol ids in 0..1, got ids in -1"),
+        (lambda: of_symbols(one_hot_positions, -1), r"tokens: expected symbol ids in 0..1, got ids in -1..-1;"),
         (lambda: causal_convolution_by_definition([1], ONES(1, 1)), "inputs: expected a tensor, got a list"),
         (
             lambda: causal_convolution_by_definition(ONES(1, 2, 1), ONES(3, 2)),
